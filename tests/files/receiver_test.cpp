@@ -49,15 +49,18 @@ Placed slow_one(const std::string& host, std::uint64_t bytes) {
 TEST(Places, OfAHostAboveItsShareTheSlowestGivesWay) {
   const std::vector<Placed> two_hosts{slow_one("a", 300), slow_one("b", 100), slow_one("a", 200),
                                       slow_one("b", 400)};
-  EXPECT_EQ(who_gives_way(two_hosts, {"c", 2 * kPatience}, kPatience), 1U);
+  EXPECT_EQ(who_gives_way(two_hosts, {"c", 2 * kPatience}, kPatience), (Leaver{1, Leave::kSlow}));
   EXPECT_EQ(who_gives_way(two_hosts, {"c", kPatience}, kPatience), std::nullopt) << "not yet";
   EXPECT_EQ(who_gives_way(two_hosts, {"a", 2 * kPatience}, kPatience), std::nullopt)
       << "who has as much as others waits";
   auto anew = two_hosts;
   anew[1].age = std::chrono::seconds(1);
-  EXPECT_EQ(who_gives_way(anew, {"c", 2 * kPatience}, kPatience), 2U);
+  EXPECT_EQ(who_gives_way(anew, {"c", 2 * kPatience}, kPatience), (Leaver{2, Leave::kSlow}));
   anew[3].silence = anew[3].idleness = 2 * kPatience;
-  EXPECT_EQ(who_gives_way(anew, {"c", kPatience}, kPatience), 3U) << "first who is silent";
+  EXPECT_EQ(who_gives_way(anew, {"c", kPatience}, kPatience), (Leaver{3, Leave::kSilent}))
+      << "first who is silent";
+  anew[3].idleness = std::chrono::seconds(1);
+  EXPECT_EQ(who_gives_way(anew, {"c", kPatience}, kPatience), (Leaver{3, Leave::kCompares}));
   const std::vector<Placed> four_hosts{slow_one("a", 1), slow_one("b", 1), slow_one("c", 1),
                                        slow_one("d", 1)};
   EXPECT_EQ(who_gives_way(four_hosts, {"e", 2 * kPatience}, kPatience), std::nullopt)

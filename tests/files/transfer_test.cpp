@@ -923,6 +923,86 @@ TEST_F(FewPerPeerTest, one_more_of_the_same_host_is_refused_until_another_has_go
   }
 }
 
+// One sender has the only place, and keeps it.
+class OnePlaceTest : public SilentSendersTest {
+ protected:
+  OnePlaceTest()
+      : SilentSendersTest([](ReceiverContext& context) {
+          context.most_senders = 1;
+          context.most_per_peer = 2;
+          context.idle_under_pressure = std::chrono::hours(1);
+        }) {
+    connect_silently(1);
+  }
+  // Why a sender that does not wait long gets no place.
+  static std::string ask_and_go() {
+    FileLink link;
+    try {
+      const Channel channel(link, "localhost:3000", [] {},
+                            {.receiver = std::chrono::milliseconds(50)});
+    } catch (const LinkFailure& failure) {
+      return failure.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(OnePlaceTest, who_asks_and_goes_does_not_count_when_it_asks_again) {
+  EXPECT_EQ(ask_and_go().find("--per-peer"), std::string::npos);
+  // The receiver notices its end a moment later.
+  for (int tries = 0; ask_and_go().find("--per-peer") != std::string::npos; ++tries) {
+    ASSERT_LT(tries, 100);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+TEST_F(OnePlaceTest, who_asks_and_goes_gets_no_place) {
+  ask_and_go();
+  silent_.clear();
+  send_and_stop();
+  EXPECT_TRUE(complete_) << "one that had gone was served";
+}
+
+// A receiver of one sender, without those that assign the places.
+TEST(Presence, WhoIsToLeaveIsToldTheReasonThatItHas) {
+  ::setenv("STP_LINK", "loop", 1);
+  const test::TemporaryDirectory directory;
+  Progress progress{"test", true};
+  const std::atomic<bool> stop{false};
+  ReceiverContext context{directory.path(), progress, stop};
+  FileLink link;
+  Queue requests(link, 1);
+  stm_listener_t listener = nullptr;
+  ASSERT_EQ(::stm_listen(link.domain(), ":3000", requests.handle(), 0, 1, &listener), 0);
+  std::atomic<bool> done{false};
+  std::thread sender([&] {
+    try {
+      FileLink its_link;
+      Channel channel(its_link, "localhost:3000", [] {}, {});
+      while (!done) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    } catch (const LinkFailure& failure) {
+      ADD_FAILURE() << failure.what();
+    }
+  });
+  if (const auto event = requests.next(std::chrono::seconds(30)); event) {
+    Presence presence;
+    presence.leave = Leave::kSlow;
+    Channel channel(link, event->connection, [] {});
+    FileReceiver receiver(channel, context, presence, "host");
+    try {
+      receiver.serve();
+      ADD_FAILURE() << "it stays";
+    } catch (const LinkFailure& failure) {
+      EXPECT_EQ(failure.what(), text_of(Leave::kSlow));
+    }
+  } else {
+    ADD_FAILURE() << "nobody asks";
+  }
+  done = true;
+  sender.join();
+  ::stm_listener_close(listener);
+}
+
 // The sender offers files and reads no answer: the receiver must not wait for it for ever.
 TEST_F(ImpatientReceiverTest, a_sender_that_takes_no_answers_does_not_keep_the_receiver) {
   Client client(stop_sender_);

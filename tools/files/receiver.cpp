@@ -94,6 +94,21 @@ std::optional<std::vector<std::string>> accepted_or_root(const std::string& path
 
 }  // namespace
 
+std::string text_of(Leave why) {
+  switch (why) {
+    case Leave::kNo:
+      break;
+    case Leave::kSilent:
+      return "it was silent while others waited for its place";
+    case Leave::kCompares:
+      return "its files take long to compare, its host has more than its share of the places, and "
+             "others wait for one";
+    case Leave::kSlow:
+      return "it is slow, its host has more than its share of the places, and others wait for one";
+  }
+  return "";
+}
+
 void FileReceiver::serve() {
   try {
     serve_messages();
@@ -128,8 +143,7 @@ void FileReceiver::await(Message& message) {
   auto since = Clock::now();
   while (!channel_.receive(message, kAttention)) {
     if (context_.stop) give_up(Reason::kStopped, "");
-    if (presence_.leave)
-      give_up(Reason::kTimeout, "it was silent while others waited for its place");
+    leave_if_asked();
     look_at_way(Clock::now() - since);
     if (Clock::now() - since >= patience())
       give_up(Reason::kTimeout, "nothing came from the sender for as long as --idle-timeout says" +
@@ -145,19 +159,14 @@ void FileReceiver::await(Message& message) {
   }
   presence_.hear(message.bytes.size());
   if (context_.stop) give_up(Reason::kStopped, "");
-  if (presence_.leave)
-    give_up(Reason::kTimeout,
-            "it is slow, its host has more than its share of the places, and others wait for one");
+  leave_if_asked();
 }
 
 // Work for a sender that has gone ends: channel_.look() throws.
 bool FileReceiver::attend() {
   if (context_.stop) return false;
   presence_.work();
-  if (presence_.leave)
-    give_up(Reason::kTimeout,
-            "its files take long to compare, its host has more than its share of the places, and "
-            "others wait for one");
+  leave_if_asked();
   channel_.look();
   return true;
 }
@@ -172,6 +181,11 @@ void FileReceiver::look_at_way(Duration silence) {
 Duration FileReceiver::patience() const {
   return files_.is_compared() ? std::max(kDiskPatience, context_.idle_timeout)
                               : context_.idle_timeout;
+}
+
+void FileReceiver::leave_if_asked() {
+  const Leave why = presence_.leave;
+  if (why != Leave::kNo) give_up(Reason::kTimeout, text_of(why));
 }
 
 void FileReceiver::give_up(Reason reason, const std::string& why) {
@@ -320,11 +334,11 @@ std::optional<std::size_t> slowest(const std::vector<Placed>& placed,
 // A sender that is silent because it waits for work of ours is not asked, unless its host has more
 // than its share: reading a file of terabytes takes long, and whoever sends such files may have
 // several places.
-std::optional<std::size_t> who_gives_way(const std::vector<Placed>& placed,
-                                         const Newcomer& newcomer, Duration patience) {
+std::optional<Leaver> who_gives_way(const std::vector<Placed>& placed, const Newcomer& newcomer,
+                                    Duration patience) {
   std::vector<std::string> hosts;
   for (const auto& one : placed) hosts.push_back(one.host);
-  std::optional<std::size_t> most_silent;
+  std::optional<Leaver> most_silent;
   auto longest = patience;
   for (std::size_t i = 0; i < placed.size(); ++i) {
     const auto& one = placed[i];
@@ -332,13 +346,14 @@ std::optional<std::size_t> who_gives_way(const std::vector<Placed>& placed,
         has_more_than_its_share(hosts, one.host, newcomer.host) ? one.silence : one.idleness;
     if (silence <= longest) continue;
     longest = silence;
-    most_silent = i;
+    most_silent = {i, one.idleness > patience ? Leave::kSilent : Leave::kCompares};
   }
   if (most_silent || newcomer.waits < 2 * patience) return most_silent;
   hosts.push_back(newcomer.host);
   if (has_more_than_its_share(hosts, newcomer.host, newcomer.host)) return std::nullopt;
   hosts.pop_back();
-  return slowest(placed, hosts, newcomer.host, patience);
+  const auto found = slowest(placed, hosts, newcomer.host, patience);
+  return found ? std::optional(Leaver{*found, Leave::kSlow}) : std::nullopt;
 }
 
 std::size_t next_of(const std::vector<std::string>& waiting,
@@ -386,13 +401,29 @@ bool Receiver::run(bool once) {
 // The listener has one more place than may wait here: so a host without a place gets in.
 void Receiver::take_request() {
   const auto event = requests_.next(kAttention);
-  if (!event || event->kind != STM_REQUEST) return;
-  waiting_.push_back({event->connection, managed::host_of(event->connection), Presence::now()});
+  const auto asks = event && event->kind == STM_REQUEST;
+  if (asks)
+    waiting_.push_back({event->connection, managed::host_of(event->connection), Presence::now()});
+  drop_gone();
+  if (!asks || waiting_.empty() || waiting_.back().request != event->connection) return;
   if (has_enough_of(waiting_.back().peer))
     refuse(waiting_.size() - 1, "a sender is refused: its host has as many as --per-peer allows");
   else if (waiting_.size() == kWaitingRequests)
     refuse(one_too_many(hosts_that_wait(), hosts_with_places()),
            "a sender is refused: too many wait, and its host has more than others");
+}
+
+// Those that wait no more neither count for their host nor take a place from anybody. One that
+// asked and went before its host was known (its host is "") is among them.
+void Receiver::drop_gone() {
+  std::erase_if(waiting_, [](const Waiting& each) {
+    stm_connection_info_t info{};
+    info.size = sizeof info;
+    if (::stm_connection_query(each.request, &info) == 0 && info.state == STM_REQUESTED)
+      return false;
+    ::stm_connection_close(each.request);
+    return true;
+  });
 }
 
 bool Receiver::has_enough_of(const std::string& peer) const {
@@ -421,6 +452,7 @@ std::vector<std::string> Receiver::hosts_with_places() const {
 }
 
 bool Receiver::begin_next() {
+  drop_gone();
   if (waiting_.empty()) return false;
   const auto at = waiting_.begin() +
                   static_cast<std::ptrdiff_t>(next_of(hosts_that_wait(), hosts_with_places()));
@@ -438,12 +470,13 @@ bool Receiver::begin_next() {
 void Receiver::ask_one_to_leave(const Newcomer& newcomer) {
   std::vector<Placed> placed;
   for (const auto& place : places_) {
-    if (place.presence.leave) return;
+    if (place.presence.leave != Leave::kNo) return;
     placed.push_back({place.peer, place.presence.silence(), place.presence.idleness(),
                       Presence::now() - place.since, place.presence.bytes});
   }
   if (const auto leaves = who_gives_way(placed, newcomer, context_.idle_under_pressure))
-    std::next(places_.begin(), static_cast<std::ptrdiff_t>(*leaves))->presence.leave = true;
+    std::next(places_.begin(), static_cast<std::ptrdiff_t>(leaves->number))->presence.leave =
+        leaves->why;
 }
 
 void Receiver::begin(stm_connection_t request, const std::string& peer) {
@@ -465,7 +498,9 @@ void Receiver::serve(stm_connection_t request, const std::string& peer, Presence
   try {
     Channel channel(link_, request, [&] {
       if (context_.stop) throw Stopped();
-      if (presence.leave || presence.silence() > context_.idle_timeout)
+      const Leave why = presence.leave;
+      if (why != Leave::kNo) throw LinkFailure(text_of(why));
+      if (presence.silence() > context_.idle_timeout)
         throw LinkFailure("it takes no answers; see what holds it up");
     });
     FileReceiver receiver(channel, context_, presence, peer);

@@ -408,6 +408,16 @@ struct ReceiverContext {
   Turns turns{};                  // of long work for senders
 };
 
+// Why a sender is to leave its place to another one.
+enum class Leave : std::uint8_t {
+  kNo,
+  kSilent,
+  kCompares,  // it is silent because it waits for our work
+  kSlow,
+};
+// For the log line about that sender.
+std::string text_of(Leave why);
+
 // One sender, as seen by the thread that assigns the places. Both threads read and write it.
 struct Presence {
   [[nodiscard]] Duration silence() const { return now() - Duration(heard); }
@@ -424,7 +434,7 @@ struct Presence {
 
   std::atomic<Duration::rep> heard{now().count()}, worked{0};
   std::atomic<std::uint64_t> bytes{0};  // of its messages
-  std::atomic<bool> leave{false};       // others need the place
+  std::atomic<Leave> leave{Leave::kNo};
 };
 
 // One of the senders that have places, when another one waits.
@@ -438,12 +448,17 @@ struct Newcomer {
   std::string host;
   Duration waits{};
 };
-// Which of them loses its place, by its number: the most silent one, or who is slow on purpose
-// would keep its place for ever: the slowest one of a host with more than its share of the places,
-// if that of the newcomer has less, who has waited twice as long as a silent one would keep its
-// place.
-std::optional<std::size_t> who_gives_way(const std::vector<Placed>& placed,
-                                         const Newcomer& newcomer, Duration patience);
+// One that loses its place.
+struct Leaver {
+  std::size_t number = 0;
+  Leave why = Leave::kNo;
+  bool operator==(const Leaver&) const = default;
+};
+// Which of them loses its place: the most silent one, or who is slow on purpose would keep its
+// place for ever: the slowest one of a host with more than its share of the places, if that of the
+// newcomer has less, who has waited twice as long as a silent one would keep its place.
+std::optional<Leaver> who_gives_way(const std::vector<Placed>& placed, const Newcomer& newcomer,
+                                    Duration patience);
 // Whose turn is next, by its number: of those hosts that have the fewest places, who waits longest.
 // `waiting` is in the order in which they came, and is not empty.
 std::size_t next_of(const std::vector<std::string>& waiting,
@@ -484,6 +499,7 @@ class FileReceiver {
   [[nodiscard]] bool attend();
   [[nodiscard]] Duration patience() const;
   void look_at_way(Duration silence);
+  void leave_if_asked();
   [[noreturn]] void give_up(Reason reason, const std::string& why);
   // False: the message is not one of ours.
   [[nodiscard]] bool handle(const Message& message);
@@ -536,6 +552,7 @@ class Receiver {
     Duration since;
   };
   void take_request();
+  void drop_gone();
   [[nodiscard]] bool has_enough_of(const std::string& peer) const;
   // False: nobody waits, or there is no place.
   bool begin_next();
