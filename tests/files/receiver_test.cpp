@@ -67,6 +67,13 @@ TEST(Places, OfAHostAboveItsShareTheSlowestGivesWay) {
       << "none has more than its share";
 }
 
+TEST(Places, AreNotTakenFromEachOtherForEver) {
+  const std::vector<Placed> three{slow_one("a", 300), slow_one("a", 200), slow_one("b", 100)};
+  EXPECT_EQ(who_gives_way(three, {"b", 2 * kPatience}, kPatience), std::nullopt)
+      << "then it would be the turn of the other host";
+  EXPECT_EQ(who_gives_way(three, {"c", 2 * kPatience}, kPatience), (Leaver{1, Leave::kSlow}));
+}
+
 TEST(Places, AreForThoseHostsFirstThatHaveFewest) {
   EXPECT_EQ(next_of({"a", "a", "b", "c"}, {"a", "b"}), 3U);
   EXPECT_EQ(next_of({"a", "a", "b"}, {"a", "b"}), 0U);

@@ -313,7 +313,9 @@ std::size_t count_of(const std::vector<std::string>& hosts, const std::string& h
   return static_cast<std::size_t>(std::count(hosts.begin(), hosts.end(), host));
 }
 
-// Of those of a host with more than its share. Whoever has just come has shown nothing yet.
+// Of those of a host with more than its share, which keeps more places than the newcomer's host
+// had: or two hosts would take a place from each other for ever. Whoever has just come has shown
+// nothing yet.
 std::optional<std::size_t> slowest(const std::vector<Placed>& placed,
                                    const std::vector<std::string>& hosts,
                                    const std::string& newcomer, Duration patience) {
@@ -322,7 +324,9 @@ std::optional<std::size_t> slowest(const std::vector<Placed>& placed,
   };
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < placed.size(); ++i) {
-    if (placed[i].age < patience || !has_more_than_its_share(hosts, placed[i].host, newcomer))
+    const auto& host = placed[i].host;
+    if (placed[i].age < patience || !has_more_than_its_share(hosts, host, newcomer) ||
+        count_of(hosts, host) <= count_of(hosts, newcomer) + 1)
       continue;
     if (!found || rate(placed[i]) < rate(placed[*found])) found = i;
   }

@@ -456,7 +456,8 @@ struct Leaver {
 };
 // Which of them loses its place: the most silent one, or who is slow on purpose would keep its
 // place for ever: the slowest one of a host with more than its share of the places, if that of the
-// newcomer has less, who has waited twice as long as a silent one would keep its place.
+// newcomer has less, and at least two places fewer, who has waited twice as long as a silent one
+// would keep its place.
 std::optional<Leaver> who_gives_way(const std::vector<Placed>& placed, const Newcomer& newcomer,
                                     Duration patience);
 // Whose turn is next, by its number: of those hosts that have the fewest places, who waits longest.
