@@ -74,6 +74,7 @@ int Ep::bind_other(fid_t other, std::uint64_t) {
 int Ep::enable() {
   if (eq_ == nullptr) return -FI_ENOEQ;
   if (!reports_.has_queue()) return -FI_ENOCQ;
+  if (srx_ == nullptr) reports_.own_receives();
   enabled_ = true;
   return 0;
 }

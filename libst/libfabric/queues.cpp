@@ -209,6 +209,15 @@ int Cq::close() {
   return end_unless([this] { return users_ != 0; }, this, link_, domain_);
 }
 
+void Cq::forget_receives(const void* mark) {
+  for (auto rest = completions_.size(); rest != 0; --rest) {
+    const auto told = completions_.front();
+    completions_.pop_front();
+    const auto receives = (told.entry.flags & FI_RECV) != 0;
+    if (!receives || told.error != 0 || told.own != mark) completions_.place() = told;
+  }
+}
+
 int Cq::control(int command, void* argument) {
   const LinkLock lock(link_.mutex());
   return wait_.control(command, argument, !completions_.empty());
@@ -590,6 +599,7 @@ bool Reports::has_counter() const {
 }
 
 void Reports::release() {
+  if (own_ != nullptr && rx_cq_ != nullptr) rx_cq_->forget_receives(own_);
   if (tx_cq_ != nullptr) tx_cq_->unuse();
   if (rx_cq_ != nullptr) rx_cq_->unuse();
   for (auto* const counter : counters_)
@@ -647,6 +657,7 @@ void Reports::tell(const Outcome& op) {
   told.error = error;
   told.status = op.status != 0 ? op.status : -error;
   told.overflow = op.overflow;
+  told.own = own_;
   cq->wake();
 }
 

@@ -54,6 +54,7 @@ struct Completion {
   int error = 0;   // libfabric's, positive; 0: success
   int status = 0;  // of an error, as what follows
   std::size_t overflow = 0;
+  const void* own = nullptr;  // of a receive: see Reports::own_receives
 
   void succeed(const fi_cq_tagged_entry& what, fi_addr_t from) {
     entry = what;
@@ -72,6 +73,8 @@ class Cq : public fid_cq {
   // The caller fills in all of it, and calls wake().
   Completion& add() { return completions_.place(); }
   [[nodiscard]] bool is_full() const { return completions_.size() >= size_; }
+  // Successful receives of that mark, if the program has not read of them, are not told any more.
+  void forget_receives(const void* mark);
   void wake() { wait_.wake(); }
   void use() { ++users_; }
   void unuse() { --users_; }
@@ -176,6 +179,9 @@ class Reports {
   int bind_cq(fid_t other, std::uint64_t flags);
   // `accesses`: of peers may be counted, too.
   int bind_cntr(fid_t other, std::uint64_t flags, bool accesses);
+  // Receives are posted to this endpoint alone. So those that are complete are not told any more
+  // once it is closed (fi_endpoint(3), fi_close): ofi_rxm would post their buffers to it again.
+  void own_receives() { own_ = this; }
   // The queues and counters may be closed.
   void release();
 
@@ -204,7 +210,9 @@ class Reports {
         counter != nullptr)
       counter->count(false);
     if (rx_cq_ == nullptr || !tells(Direction::kReceive, flags)) return;
-    fill(rx_cq_->add());
+    auto& told = rx_cq_->add();
+    fill(told);
+    told.own = own_;
     rx_cq_->wake();
   }
   void count_access(bool reads);
@@ -212,6 +220,7 @@ class Reports {
  private:
   Cq* tx_cq_ = nullptr;
   Cq* rx_cq_ = nullptr;
+  const void* own_ = nullptr;
   // By Direction; then reads and writes of peers.
   std::array<Cntr*, 6> counters_{};
   // FI_COMPLETION where success is told of what asks for it alone.

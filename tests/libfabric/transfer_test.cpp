@@ -71,6 +71,22 @@ TEST_F(FiTransfer, MessagesOfEachSizeArrive) {
     for (const bool registered : {true, false}) exchange(size, registered);
 }
 
+// ofi_rxm would post their buffers again, to an endpoint that is gone.
+TEST_F(FiTransfer, ReceivesThatNobodyHasReadAreNotToldOnceTheirEndpointIsClosed) {
+  connect();
+  const char sent = 'x';
+  char got = 0;
+  ASSERT_EQ(fi_recv(accepted_.get(), &got, 1, nullptr, 0, &got), 0);
+  ASSERT_EQ(fi_send(connected_.get(), &sent, 1, nullptr, 0, nullptr), 0);
+  client_->completed(client_->tx.get());
+  for (int i = 0; i < 1'000'000 && got != sent; ++i)
+    fi_cq_read(server_->rx.get(), nullptr, 0);  // progress only
+  ASSERT_EQ(got, sent);
+  accepted_.reset();
+  fi_cq_tagged_entry entry{};
+  EXPECT_EQ(fi_cq_read(server_->rx.get(), &entry, 1), -FI_EAGAIN);
+}
+
 TEST_F(FiTransfer, SegmentsAreGatheredAndScattered) {
   connect();
   for (const std::size_t part : {100, 30'000}) {

@@ -145,7 +145,11 @@ TEST_P(EpTest, EachFaultOfASegmentHasItsCode) {
   EXPECT_EQ(client.ep->post_send(zone, 0, 0), Result::kProtectionViolation);
   const LmrTriplet privilege[] = {{readable->base(), 1, readable->context()}};
   EXPECT_EQ(client.ep->post_recv(privilege, 0, 0), Result::kPrivilegesViolation);
-  EXPECT_EQ(client.ep->post_send(privilege, 0, 0), Result::kSuccess);
+  const LmrTriplet into[] = {server.at(0, 8)};
+  ASSERT_EQ(server.ep->post_recv(into, 0, 0), Result::kSuccess);
+  EXPECT_EQ(client.ep->post_send(privilege, 7, 0), Result::kSuccess);
+  // Its memory ends with this test.
+  EXPECT_EQ(DatSide::next(*client.request).cookie, 7U);
 }
 
 TEST_P(EpTest, SuppressedCompletionsAreNotToldUnlessTheyFail) {

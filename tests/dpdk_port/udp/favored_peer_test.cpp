@@ -357,7 +357,7 @@ TEST(FavoredPeer, IsNoneWhoseMuchAtATimeIsAnswered) {
       pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), 1'000, j));
     ASSERT_TRUE(pair.turn_until(
         [&] { return pair.b.engine.received.size() == std::size_t{i + 1} * kFrames; }));
-    pair.b.engine.send(frame_of(kAnswer, pair.a_at_b, pair.b.mac(), 40, i));
+    pair.b.engine.send(frame_of(kAnswer, pair.a_at_b, pair.b.mac(), 100, i));
     ASSERT_TRUE(pair.turn_until([&] { return pair.a.engine.received.size() > i; }));
   }
   EXPECT_EQ(counter(*pair.b.port, "udp_tx_favored"), 0U);

@@ -99,7 +99,7 @@ TEST_F(KeptMessagesTest, StayInTheSocketUntilMuchMoreHasComeAndPassOnce) {
 TEST_F(KeptMessagesTest, LeaveItWhenNothingLongComes) {
   stream(50);
   ASSERT_TRUE(is_readable());
-  const Bytes lone = make_bytes(100, 7);
+  const auto lone = make_bytes(100, 7);
   ASSERT_TRUE(Stranger(pair_.b).send(lone));
   turn_b();
   ASSERT_EQ(pair_.b.engine.received.size(), sent_ + 1);
