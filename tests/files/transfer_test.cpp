@@ -812,7 +812,8 @@ class PressedByLongFilesTest : public LongFileTest {
       : LongFileTest([](ReceiverContext& context) {
           context.most_senders = 3;
           context.most_per_peer = 100;
-          context.idle_under_pressure = std::chrono::milliseconds(50);
+          // Longer than a pause of the scheduler before it begins to read.
+          context.idle_under_pressure = std::chrono::milliseconds(200);
         }) {}
 };
 
