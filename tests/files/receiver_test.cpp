@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "libst/managed/host_of_peer.h"
+#include "tests/files/transfer_fixture.h"
 
 namespace stp::files {
 namespace {
@@ -92,6 +93,293 @@ TEST(Presence, WhoWaitsForOurWorkIsSilentAndNotIdle) {
   sender.work();
   EXPECT_LT(sender.idleness(), std::chrono::minutes(1));
   EXPECT_GE(sender.silence(), std::chrono::minutes(5));
+}
+
+// Senders that connect, send nothing and stay.
+class SilentSendersTest : public TransferTest {
+ protected:
+  explicit SilentSendersTest(const std::function<void(ReceiverContext&)>& adapt)
+      : TransferTest(false, adapt) {}
+  void connect_silently(std::size_t count) {
+    while (count-- > 0) silent_.push_back(std::make_unique<Client>(stop_sender_));
+  }
+  void send_and_stop() {
+    {
+      Client client(stop_sender_);
+      client.send(FileReader::single(make_file("file", 100'000)));
+    }
+    stop_receiver_ = true;
+    thread_.join();
+    EXPECT_TRUE(arrived("file"));
+  }
+  std::vector<std::unique_ptr<Client>> silent_;
+};
+
+class PressedReceiverTest : public SilentSendersTest {
+ protected:
+  PressedReceiverTest()
+      : SilentSendersTest([](ReceiverContext& context) {
+          context.most_senders = 3;
+          context.most_per_peer = 100;
+          context.idle_under_pressure = std::chrono::milliseconds(50);
+        }) {}
+};
+
+TEST_F(PressedReceiverTest, a_silent_sender_makes_room_for_one_that_waits) {
+  connect_silently(3);
+  send_and_stop();
+}
+
+// Of its file, which seems to be there already, so much is to be read that it takes many minutes.
+class LongFileTest : public SilentSendersTest {
+ protected:
+  static constexpr std::uint64_t kHole = std::uint64_t{4} << 40;
+  explicit LongFileTest(const std::function<void(ReceiverContext&)>& adapt)
+      : SilentSendersTest(adapt) {
+    std::ofstream(directory_ / "out/long") << "";
+    std::filesystem::resize_file(directory_ / "out/long", kHole);
+  }
+  static void offer_long_file(Client& client) {
+    Metadata metadata;
+    metadata.path = "long";
+    metadata.size = kHole;
+    metadata.resume = metadata.checksum = true;
+    std::vector<std::byte> offers;
+    append_offer(offers, metadata);
+    client.channel.send(MessageTag::kOffers, offers);
+  }
+};
+
+class LongFileAtTheOnlyPlaceTest : public LongFileTest {
+ protected:
+  LongFileAtTheOnlyPlaceTest()
+      : LongFileTest([](ReceiverContext& context) {
+          context.most_senders = 1;
+          context.idle_under_pressure = std::chrono::hours(1);
+        }) {}
+};
+
+TEST_F(LongFileAtTheOnlyPlaceTest, is_read_for_nobody_when_its_sender_has_gone) {
+  offer_long_file(*std::make_unique<Client>(stop_sender_));
+  send_and_stop();
+}
+
+class PressedByLongFilesTest : public LongFileTest {
+ protected:
+  PressedByLongFilesTest()
+      : LongFileTest([](ReceiverContext& context) {
+          context.most_senders = 3;
+          context.most_per_peer = 100;
+          // Longer than a pause of the scheduler before it begins to read.
+          context.idle_under_pressure = std::chrono::milliseconds(200);
+        }) {}
+};
+
+// The receiver hears nothing of it, but works for it.
+TEST_F(PressedByLongFilesTest, a_sender_whose_file_is_read_keeps_its_place) {
+  Client long_one(stop_sender_);
+  offer_long_file(long_one);
+  connect_silently(2);
+  {
+    Client client(stop_sender_);
+    client.send(FileReader::single(make_file("file", 100'000)));
+  }
+  EXPECT_NO_THROW(long_one.channel.look());
+  stop_receiver_ = true;
+  thread_.join();
+  EXPECT_TRUE(arrived("file"));
+}
+
+class ImpatientReceiverTest : public SilentSendersTest {
+ protected:
+  ImpatientReceiverTest()
+      : SilentSendersTest([](ReceiverContext& context) {
+          context.idle_timeout = std::chrono::seconds(1);  // longer than a pause of the scheduler
+        }) {}
+};
+
+TEST_F(ImpatientReceiverTest, a_silent_sender_is_let_go) {
+  connect_silently(1);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  EXPECT_THROW(
+      {
+        Message message;
+        while (std::chrono::steady_clock::now() < until)
+          silent_[0]->channel.receive(message, kAttention);
+      },
+      LinkFailure);
+  send_and_stop();
+}
+
+class HeldFileTest : public SilentSendersTest {
+ protected:
+  HeldFileTest() : SilentSendersTest([](ReceiverContext&) {}) {
+    sending_.paths = {make_file("file", kMostPacked + 1)};
+    sending_.destination = "localhost:3000";
+    Directory out;
+    const auto root = directory_.path() + "/out";
+    EXPECT_EQ(DirectoriesBelow(root).open({}, out), 0);
+    const auto metadata = FileReader::single(sending_.paths[0]).metadata();
+    EXPECT_EQ(holder_.emplace().open(std::move(out), "file", metadata), 0);
+  }
+  std::size_t send() { return send_all(sending_, stop_sender_, progress_); }
+
+  Sending sending_;
+  std::optional<FileWriter> holder_;  // of another transfer
+};
+
+TEST_F(HeldFileTest, a_file_that_another_transfer_writes_fails_without_retry) {
+  EXPECT_EQ(send(), 1U);
+  holder_.reset();
+  send_and_stop();
+}
+
+TEST_F(HeldFileTest, a_file_that_another_transfer_writes_is_tried_until_that_has_ended) {
+  sending_.retry = std::chrono::hours(1);
+  ErrorLog log(directory_.path() + "/log");
+  std::thread other([&] {
+    while (!log.says("trying again")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    holder_.reset();
+  });
+  EXPECT_EQ(send(), 0U);
+  other.join();
+  EXPECT_TRUE(arrived("file"));
+  EXPECT_TRUE(log.says("file: another transfer writes this file"));
+  send_and_stop();
+}
+
+TEST_F(HeldFileTest, a_file_that_another_transfer_keeps_is_given_up_in_the_end) {
+  sending_.retry = std::chrono::seconds(1);
+  EXPECT_EQ(send(), 1U);
+  holder_.reset();
+  send_and_stop();
+}
+
+class FewPerPeerTest : public SilentSendersTest {
+ protected:
+  FewPerPeerTest()
+      : SilentSendersTest([](ReceiverContext& context) { context.most_per_peer = 2; }) {}
+};
+
+TEST_F(FewPerPeerTest, one_more_of_the_same_host_is_refused_until_another_has_gone) {
+  connect_silently(2);
+  try {
+    Client one_more(stop_sender_);
+    ADD_FAILURE() << "it was taken";
+  } catch (const LinkFailure& failure) {
+    EXPECT_NE(std::string(failure.what()).find("--per-peer"), std::string::npos) << failure.what();
+  }
+  silent_.pop_back();
+  // The receiver notices its end a moment later.
+  for (int tries = 0;; ++tries) {
+    try {
+      Client client(stop_sender_);
+      break;
+    } catch (const LinkFailure&) {
+      ASSERT_LT(tries, 1'000);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  }
+}
+
+// One sender has the only place, and keeps it.
+class OnePlaceTest : public SilentSendersTest {
+ protected:
+  OnePlaceTest()
+      : SilentSendersTest([](ReceiverContext& context) {
+          context.most_senders = 1;
+          context.most_per_peer = 2;
+          context.idle_under_pressure = std::chrono::hours(1);
+        }) {
+    connect_silently(1);
+  }
+  // Why a sender that does not wait long gets no place.
+  static std::string ask_and_go() {
+    FileLink link;
+    try {
+      const Channel channel(link, "localhost:3000", [] {},
+                            {.receiver = std::chrono::milliseconds(50)});
+    } catch (const LinkFailure& failure) {
+      return failure.what();
+    }
+    return "";
+  }
+};
+
+TEST_F(OnePlaceTest, who_asks_and_goes_does_not_count_when_it_asks_again) {
+  EXPECT_EQ(ask_and_go().find("--per-peer"), std::string::npos);
+  // The receiver notices its end a moment later.
+  for (int tries = 0; ask_and_go().find("--per-peer") != std::string::npos; ++tries) {
+    ASSERT_LT(tries, 100);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+TEST_F(OnePlaceTest, who_asks_and_goes_gets_no_place) {
+  ask_and_go();
+  silent_.clear();
+  send_and_stop();
+  EXPECT_TRUE(complete_) << "one that had gone was served";
+}
+
+// A receiver of one sender, without those that assign the places.
+TEST(Presence, WhoIsToLeaveIsToldTheReasonThatItHas) {
+  ::setenv("STP_LINK", "loop", 1);
+  const test::TemporaryDirectory directory;
+  Progress progress{"test", true};
+  const std::atomic<bool> stop{false};
+  ReceiverContext context{directory.path(), progress, stop};
+  FileLink link;
+  Queue requests(link, 1);
+  stm_listener_t listener = nullptr;
+  ASSERT_EQ(::stm_listen(link.domain(), ":3000", requests.handle(), 0, 1, &listener), 0);
+  std::atomic<bool> done{false};
+  std::thread sender([&] {
+    try {
+      FileLink its_link;
+      Channel channel(its_link, "localhost:3000", [] {}, {});
+      while (!done) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    } catch (const LinkFailure& failure) {
+      ADD_FAILURE() << failure.what();
+    }
+  });
+  if (const auto event = requests.next(std::chrono::seconds(30)); event) {
+    Presence presence;
+    presence.leave = Leave::kSlow;
+    Channel channel(link, event->connection, [] {});
+    FileReceiver receiver(channel, context, presence, "host");
+    try {
+      receiver.serve();
+      ADD_FAILURE() << "it stays";
+    } catch (const LinkFailure& failure) {
+      EXPECT_EQ(failure.what(), text_of(Leave::kSlow));
+    }
+  } else {
+    ADD_FAILURE() << "nobody asks";
+  }
+  done = true;
+  sender.join();
+  ::stm_listener_close(listener);
+}
+
+// The sender offers files and reads no answer: the receiver must not wait for it for ever.
+TEST_F(ImpatientReceiverTest, a_sender_that_takes_no_answers_does_not_keep_the_receiver) {
+  Client client(stop_sender_);
+  Metadata metadata;
+  metadata.kind = FileKind::kDirectory;
+  metadata.mode = 0755;
+  const auto announce_without_end = [&] {
+    for (int i = 0; i < 1'000; ++i) {
+      metadata.path = "d" + std::to_string(i);
+      std::vector<std::byte> offers;
+      append_offer(offers, metadata);
+      client.channel.send(MessageTag::kOffers, offers);
+    }
+  };
+  EXPECT_THROW(announce_without_end(), LinkFailure);
+  stop_receiver_ = true;
+  thread_.join();
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "out/d999"));
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ extern "C" __attribute__((visibility("default"))) int stm_queue_wait(stm_queue_t
   return -EWOULDBLOCK;
 }
 
-namespace stp::test::link_mutex_test {
+namespace stp::test::link_lock_test {
 namespace {
 
 // Without that, it would have the mutex again before the other one is awake.
@@ -185,7 +185,7 @@ TEST(Hearing, IsWhereAThreadLooks) {
 }
 
 }  // namespace
-}  // namespace stp::test::link_mutex_test
+}  // namespace stp::test::link_lock_test
 
 namespace stp::test::link_test {
 namespace {
