@@ -147,6 +147,20 @@ class Places(unittest.TestCase):
     def test_are_one_where_one_look_was_disturbed(self):
         self.assertEqual(self.collect([16e9, 12e9, 1e9, 16e9]), {"": {"put": [0.0, 1.0]}})
 
+    def test_are_told_apart_where_a_figure_could_not_be_measured(self):
+        looks = [100, 100, 20, 20, 100]
+
+        def fails():
+            raise OSError("does not start")
+
+        collector = compare.Collector(iter(looks).__next__)
+        collector.take("works", lambda: 1)
+        collector.take("works", lambda: 2)
+        collector.take("fails", fails)
+        self.assertEqual({place: part.values for place, part in collector.of_places()},
+                         {"CPUs near each other": {"works": [1]}, "CPUs far from each other": {"works": [2]}})
+        self.assertIsNone(collector.median("fails"))
+
     def test_are_one_where_nobody_knows(self):
         self.assertEqual(self.collect([None] * 4), {"": {"put": [0.0, 1.0]}})
 

@@ -52,7 +52,8 @@ class Collector:
             return
         try:
             before = self.look()
-            self.values.setdefault(name, []).append(measure())
+            value = measure()
+            self.values.setdefault(name, []).append(value)
             self.looks.setdefault(name, []).append((before, self.look()))
         except Skipped as why:
             self.skipped[name] = str(why)
