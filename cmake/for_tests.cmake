@@ -26,7 +26,7 @@ for word; do
   case $before$word in -o*.gch) rm -f \"$word\" ;; esac
   before=$word
 done
-exec @launcher@ @STP_CLANG@ \"$@\"
+exec @launcher@ @STP_CLANG@ -Qunused-arguments \"$@\"
 ")
   file(CHMOD ${clang_for_tests} PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE)
 endif()
@@ -57,6 +57,10 @@ if(STP_TESTS AND NOT STP_ALL_TESTS AND NOT STP_WITH_LTO AND NOT STP_SANITIZE
   set(STP_QUICK ON)
   # Nor are there lines for debuggers, which take a twentieth of GCC's time. The presets "debug" and "package" have them.
   add_compile_options(-g0)
+  # GCC looks for memory that it can use again from 512 MiB on instead of 128: a tenth less time, and at most 1.1 GiB.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(--param=ggc-min-heapsize=524288)
+  endif()
 endif()
 # stp_quick(TARGET...): a fifth to a third less time than with -O2.
 function(stp_quick)
