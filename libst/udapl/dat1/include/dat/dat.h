@@ -3,7 +3,747 @@
 #ifndef DAT_H
 #define DAT_H
 
-#include <dat/dat_event.h>
-#include <dat/dat_ia.h>
+#include <dat/dat_error.h>
+
+/* ======== handles, flags, and what calls take and give back ======== */
+
+typedef enum dat_boolean { DAT_FALSE = 0, DAT_TRUE = 1 } DAT_BOOLEAN;
+
+typedef char* DAT_NAME_PTR;
+#define DAT_NAME_MAX_LENGTH 256
+
+typedef DAT_PVOID DAT_HANDLE;
+typedef DAT_HANDLE DAT_CNO_HANDLE;
+typedef DAT_HANDLE DAT_CR_HANDLE;
+typedef DAT_HANDLE DAT_EP_HANDLE;
+typedef DAT_HANDLE DAT_EVD_HANDLE;
+typedef DAT_HANDLE DAT_IA_HANDLE;
+typedef DAT_HANDLE DAT_LMR_HANDLE;
+typedef DAT_HANDLE DAT_PSP_HANDLE;
+typedef DAT_HANDLE DAT_PZ_HANDLE;
+typedef DAT_HANDLE DAT_RMR_HANDLE;
+typedef DAT_HANDLE DAT_RSP_HANDLE;
+typedef DAT_HANDLE DAT_SRQ_HANDLE;
+
+#define DAT_HANDLE_NULL ((DAT_HANDLE)NULL)
+/* Of dat_ia_open(): asynchronous events go to an EVD somewhere else on the host. */
+#define DAT_EVD_ASYNC_EXISTS ((DAT_EVD_HANDLE)1)
+#define DAT_EVD_OUT_OF_SCOPE ((DAT_EVD_HANDLE)2)
+
+typedef enum dat_handle_type {
+  DAT_HANDLE_TYPE_CR,
+  DAT_HANDLE_TYPE_EP,
+  DAT_HANDLE_TYPE_EVD,
+  DAT_HANDLE_TYPE_IA,
+  DAT_HANDLE_TYPE_LMR,
+  DAT_HANDLE_TYPE_PSP,
+  DAT_HANDLE_TYPE_PZ,
+  DAT_HANDLE_TYPE_RMR,
+  DAT_HANDLE_TYPE_RSP,
+  DAT_HANDLE_TYPE_CNO,
+  DAT_HANDLE_TYPE_SRQ
+} DAT_HANDLE_TYPE;
+
+/* What the program hangs on an object or an operation; nobody else looks at it. */
+typedef union dat_context {
+  DAT_PVOID as_ptr;
+  DAT_UINT64 as_64;
+  DAT_UVERYLONG as_index;
+} DAT_CONTEXT;
+typedef DAT_CONTEXT DAT_DTO_COOKIE;
+typedef DAT_CONTEXT DAT_RMR_COOKIE;
+
+typedef DAT_UINT32 DAT_TIMEOUT; /* microseconds */
+#define DAT_TIMEOUT_INFINITE ((DAT_TIMEOUT)0xffffffffU)
+#define DAT_TIMEOUT_MAX ((DAT_TIMEOUT)0xfffffffeU)
+
+typedef DAT_UINT64 DAT_CONN_QUAL;
+typedef DAT_UINT64 DAT_PORT_QUAL;
+
+/* ---- memory ---- */
+
+typedef DAT_UINT64 DAT_VADDR;
+typedef DAT_UINT64 DAT_PADDR;
+typedef DAT_UINT64 DAT_VLEN;
+typedef DAT_UINT64 DAT_SEG_LENGTH;
+typedef DAT_UINT32 DAT_LMR_CONTEXT;
+typedef DAT_UINT32 DAT_RMR_CONTEXT;
+
+#define DAT_OPTIMAL_ALIGNMENT 256
+
+typedef struct dat_lmr_triplet {
+  DAT_LMR_CONTEXT lmr_context;
+  DAT_UINT32 pad;
+  DAT_VADDR virtual_address;
+  DAT_SEG_LENGTH segment_length;
+} DAT_LMR_TRIPLET;
+
+typedef struct dat_rmr_triplet {
+  DAT_RMR_CONTEXT rmr_context;
+  DAT_UINT32 pad;
+  DAT_VADDR target_address;
+  DAT_SEG_LENGTH segment_length;
+} DAT_RMR_TRIPLET;
+
+typedef enum dat_mem_type {
+  DAT_MEM_TYPE_VIRTUAL = 0x00,
+  DAT_MEM_TYPE_LMR = 0x01,
+  DAT_MEM_TYPE_SHARED_VIRTUAL = 0x02,
+  DAT_MEM_TYPE_SO_VIRTUAL = 0x03 /* strongly ordered: what all memory is here */
+} DAT_MEM_TYPE;
+
+typedef enum dat_mem_priv_flags {
+  DAT_MEM_PRIV_NONE_FLAG = 0x00,
+  DAT_MEM_PRIV_LOCAL_READ_FLAG = 0x01,
+  DAT_MEM_PRIV_REMOTE_READ_FLAG = 0x02,
+  DAT_MEM_PRIV_LOCAL_WRITE_FLAG = 0x10,
+  DAT_MEM_PRIV_REMOTE_WRITE_FLAG = 0x20,
+  DAT_MEM_PRIV_ALL_FLAG = 0x33
+} DAT_MEM_PRIV_FLAGS;
+/* As programs of 1.0 have them. */
+#define DAT_MEM_PRIV_READ_FLAG (DAT_MEM_PRIV_LOCAL_READ_FLAG | DAT_MEM_PRIV_REMOTE_READ_FLAG)
+#define DAT_MEM_PRIV_WRITE_FLAG (DAT_MEM_PRIV_LOCAL_WRITE_FLAG | DAT_MEM_PRIV_REMOTE_WRITE_FLAG)
+
+/* Names memory that processes share; all its bytes count. */
+#define DAT_LMR_COOKIE_SIZE 40
+typedef char (*DAT_LMR_COOKIE)[DAT_LMR_COOKIE_SIZE];
+
+typedef struct dat_shared_memory {
+  DAT_LMR_COOKIE shared_memory_id;
+  DAT_PVOID virtual_address;
+} DAT_SHARED_MEMORY;
+
+typedef union dat_region_description {
+  DAT_PVOID for_va;
+  DAT_LMR_HANDLE for_lmr_handle;
+  DAT_SHARED_MEMORY for_shared_memory;
+} DAT_REGION_DESCRIPTION;
+
+/* ---- flags ---- */
+
+typedef enum dat_close_flags {
+  DAT_CLOSE_ABRUPT_FLAG = 0,
+  DAT_CLOSE_GRACEFUL_FLAG = 1,
+  DAT_CLOSE_DEFAULT = DAT_CLOSE_ABRUPT_FLAG
+} DAT_CLOSE_FLAGS;
+
+typedef enum dat_connect_flags {
+  DAT_CONNECT_DEFAULT_FLAG = 0x00,
+  DAT_MULTIPATH_FLAG = 0x01,
+  DAT_CONNECT_MULTIPATH_FLAG = DAT_MULTIPATH_FLAG
+} DAT_CONNECT_FLAGS;
+#define DAT_CONNECT_MULTIPATH_REQUESTED_FLAG DAT_CONNECT_MULTIPATH_FLAG
+
+typedef enum dat_psp_flags {
+  DAT_PSP_CONSUMER_FLAG = 0x00,
+  DAT_PSP_PROVIDER_FLAG = 0x01,
+  DAT_PSP_CONSUMER = DAT_PSP_CONSUMER_FLAG,
+  DAT_PSP_PROVIDER = DAT_PSP_PROVIDER_FLAG
+} DAT_PSP_FLAGS;
+
+typedef enum dat_evd_flags {
+  DAT_EVD_SOFTWARE_FLAG = 0x001,
+  DAT_EVD_CR_FLAG = 0x010,
+  DAT_EVD_DTO_FLAG = 0x020,
+  DAT_EVD_CONNECTION_FLAG = 0x040,
+  DAT_EVD_RMR_BIND_FLAG = 0x080,
+  DAT_EVD_ASYNC_FLAG = 0x100,
+  DAT_EVD_DEFAULT_FLAG = DAT_EVD_CR_FLAG | DAT_EVD_DTO_FLAG | DAT_EVD_CONNECTION_FLAG
+} DAT_EVD_FLAGS;
+
+typedef enum dat_completion_flags {
+  DAT_COMPLETION_DEFAULT_FLAG = 0x00,
+  DAT_COMPLETION_SUPPRESS_FLAG = 0x01,
+  DAT_COMPLETION_SOLICITED_WAIT_FLAG = 0x02,
+  DAT_COMPLETION_UNSIGNALLED_FLAG = 0x04,
+  DAT_COMPLETION_BARRIER_FENCE_FLAG = 0x08,
+  DAT_COMPLETION_EVD_THRESHOLD_FLAG = 0x10
+} DAT_COMPLETION_FLAGS;
+
+typedef enum dat_qos {
+  DAT_QOS_BEST_EFFORT = 0x00,
+  DAT_QOS_HIGH_THROUGHPUT = 0x01,
+  DAT_QOS_LOW_LATENCY = 0x02,
+  DAT_QOS_ECONOMY = 0x04,
+  DAT_QOS_PREMIUM = 0x08
+} DAT_QOS;
+
+typedef enum dat_service_type { DAT_SERVICE_TYPE_RC = 0x00 } DAT_SERVICE_TYPE;
+
+/* ---- what a CNO calls when it is triggered, once ---- */
+
+typedef void (*DAT_AGENT_FUNC)(DAT_PVOID instance_data, DAT_EVD_HANDLE evd_handle);
+typedef struct dat_os_wait_proxy_agent {
+  DAT_PVOID instance_data;
+  DAT_AGENT_FUNC proxy_agent_func;
+} DAT_OS_WAIT_PROXY_AGENT;
+#ifdef __cplusplus
+#define DAT_OS_WAIT_PROXY_AGENT_NULL (DAT_OS_WAIT_PROXY_AGENT())
+#else
+#define DAT_OS_WAIT_PROXY_AGENT_NULL ((DAT_OS_WAIT_PROXY_AGENT){NULL, NULL})
+#endif
+
+/* ---- watermarks and counts of receives ---- */
+
+#define DAT_WATERMARK_INFINITE ((DAT_COUNT)(-1))
+#define DAT_HW_DEFAULT DAT_WATERMARK_INFINITE
+#define DAT_SRQ_LW_DEFAULT ((DAT_COUNT)0)
+#define DAT_VALUE_UNKNOWN ((DAT_COUNT)(-2))
+
+/* ======== objects: attributes, states, parameters, with the masks of their queries ======== */
+
+typedef struct dat_named_attr {
+  const char* name;
+  const char* value;
+} DAT_NAMED_ATTR;
+
+/* Programs of 1.1, and some of 1.2, call the size of messages by its older name. */
+#define DAT_MESSAGE_SIZE       \
+  __extension__ union {        \
+    DAT_VLEN max_message_size; \
+    DAT_VLEN max_mtu_size;     \
+  }
+
+/* ---- Endpoints ---- */
+
+typedef struct dat_ep_attr {
+  DAT_SERVICE_TYPE service_type;
+  DAT_MESSAGE_SIZE;
+  DAT_VLEN max_rdma_size;
+  DAT_QOS qos;
+  DAT_COMPLETION_FLAGS recv_completion_flags;
+  DAT_COMPLETION_FLAGS request_completion_flags;
+  DAT_COUNT max_recv_dtos;
+  DAT_COUNT max_request_dtos;
+  DAT_COUNT max_recv_iov;
+  DAT_COUNT max_request_iov;
+  DAT_COUNT max_rdma_read_in;
+  DAT_COUNT max_rdma_read_out;
+  DAT_COUNT srq_soft_hw;
+  DAT_COUNT max_rdma_read_iov;
+  DAT_COUNT max_rdma_write_iov;
+  DAT_COUNT ep_transport_specific_count;
+  DAT_NAMED_ATTR* ep_transport_specific;
+  DAT_COUNT ep_provider_specific_count;
+  DAT_NAMED_ATTR* ep_provider_specific;
+} DAT_EP_ATTR;
+
+typedef enum dat_ep_state {
+  DAT_EP_STATE_UNCONNECTED,
+  DAT_EP_STATE_UNCONFIGURED_UNCONNECTED,
+  DAT_EP_STATE_RESERVED,
+  DAT_EP_STATE_UNCONFIGURED_RESERVED,
+  DAT_EP_STATE_PASSIVE_CONNECTION_PENDING,
+  DAT_EP_STATE_UNCONFIGURED_PASSIVE,
+  DAT_EP_STATE_ACTIVE_CONNECTION_PENDING,
+  DAT_EP_STATE_TENTATIVE_CONNECTION_PENDING,
+  DAT_EP_STATE_UNCONFIGURED_TENTATIVE,
+  DAT_EP_STATE_CONNECTED,
+  DAT_EP_STATE_DISCONNECT_PENDING,
+  DAT_EP_STATE_DISCONNECTED,
+  DAT_EP_STATE_COMPLETION_PENDING
+} DAT_EP_STATE;
+#define DAT_EP_STATE_ERROR DAT_EP_STATE_DISCONNECTED /* as programs of 1.0 call it */
+
+typedef struct dat_ep_param {
+  DAT_IA_HANDLE ia_handle;
+  DAT_EP_STATE ep_state;
+  DAT_IA_ADDRESS_PTR local_ia_address_ptr;
+  DAT_PORT_QUAL local_port_qual;
+  DAT_IA_ADDRESS_PTR remote_ia_address_ptr;
+  DAT_PORT_QUAL remote_port_qual;
+  DAT_PZ_HANDLE pz_handle;
+  DAT_EVD_HANDLE recv_evd_handle;
+  DAT_EVD_HANDLE request_evd_handle;
+  DAT_EVD_HANDLE connect_evd_handle;
+  DAT_SRQ_HANDLE srq_handle;
+  DAT_EP_ATTR ep_attr;
+} DAT_EP_PARAM;
+
+typedef DAT_UINT32 DAT_EP_PARAM_MASK;
+#define DAT_EP_FIELD_IA_HANDLE 0x00000001U
+#define DAT_EP_FIELD_EP_STATE 0x00000002U
+#define DAT_EP_FIELD_LOCAL_IA_ADDRESS_PTR 0x00000004U
+#define DAT_EP_FIELD_LOCAL_PORT_QUAL 0x00000008U
+#define DAT_EP_FIELD_REMOTE_IA_ADDRESS_PTR 0x00000010U
+#define DAT_EP_FIELD_REMOTE_PORT_QUAL 0x00000020U
+#define DAT_EP_FIELD_PZ_HANDLE 0x00000040U
+#define DAT_EP_FIELD_RECV_EVD_HANDLE 0x00000080U
+#define DAT_EP_FIELD_REQUEST_EVD_HANDLE 0x00000100U
+#define DAT_EP_FIELD_CONNECT_EVD_HANDLE 0x00000200U
+#define DAT_EP_FIELD_SRQ_HANDLE 0x00000400U
+#define DAT_EP_FIELD_EP_ATTR_SERVICE_TYPE 0x00001000U
+#define DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE 0x00002000U
+#define DAT_EP_FIELD_EP_ATTR_MAX_MTU_SIZE DAT_EP_FIELD_EP_ATTR_MAX_MESSAGE_SIZE
+#define DAT_EP_FIELD_EP_ATTR_MAX_RDMA_SIZE 0x00004000U
+#define DAT_EP_FIELD_EP_ATTR_QOS 0x00008000U
+#define DAT_EP_FIELD_EP_ATTR_RECV_COMPLETION_FLAGS 0x00010000U
+#define DAT_EP_FIELD_EP_ATTR_REQUEST_COMPLETION_FLAGS 0x00020000U
+#define DAT_EP_FIELD_EP_ATTR_MAX_RECV_DTOS 0x00040000U
+#define DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_DTOS 0x00080000U
+#define DAT_EP_FIELD_EP_ATTR_MAX_RECV_IOV 0x00100000U
+#define DAT_EP_FIELD_EP_ATTR_MAX_REQUEST_IOV 0x00200000U
+#define DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IN 0x00400000U
+#define DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_OUT 0x00800000U
+#define DAT_EP_FIELD_EP_ATTR_SRQ_SOFT_HW 0x01000000U
+#define DAT_EP_FIELD_EP_ATTR_MAX_RDMA_READ_IOV 0x02000000U
+#define DAT_EP_FIELD_EP_ATTR_MAX_RDMA_WRITE_IOV 0x04000000U
+#define DAT_EP_FIELD_EP_ATTR_NUM_TRANSPORT_ATTR 0x08000000U
+#define DAT_EP_FIELD_EP_ATTR_TRANSPORT_SPECIFIC_ATTR 0x10000000U
+#define DAT_EP_FIELD_EP_ATTR_NUM_PROVIDER_ATTR 0x20000000U
+#define DAT_EP_FIELD_EP_ATTR_PROVIDER_SPECIFIC_ATTR 0x40000000U
+#define DAT_EP_FIELD_EP_ATTR_ALL 0x7ffff000U
+#define DAT_EP_FIELD_ALL 0x7ffff7ffU
+
+/* ---- Shared Receive Queues ---- */
+
+typedef struct dat_srq_attr {
+  DAT_COUNT max_recv_dtos;
+  DAT_COUNT max_recv_iov;
+  DAT_COUNT low_watermark;
+} DAT_SRQ_ATTR;
+
+typedef enum dat_srq_state { DAT_SRQ_STATE_OPERATIONAL, DAT_SRQ_STATE_ERROR } DAT_SRQ_STATE;
+
+typedef struct dat_srq_param {
+  DAT_IA_HANDLE ia_handle;
+  DAT_SRQ_STATE srq_state;
+  DAT_PZ_HANDLE pz_handle;
+  DAT_COUNT max_recv_dtos;
+  DAT_COUNT max_recv_iov;
+  DAT_COUNT low_watermark;
+  DAT_COUNT available_dto_count;
+  DAT_COUNT outstanding_dto_count;
+} DAT_SRQ_PARAM;
+
+typedef DAT_UINT32 DAT_SRQ_PARAM_MASK;
+#define DAT_SRQ_FIELD_IA_HANDLE 0x001U
+#define DAT_SRQ_FIELD_SRQ_STATE 0x002U
+#define DAT_SRQ_FIELD_PZ_HANDLE 0x004U
+#define DAT_SRQ_FIELD_MAX_RECV_DTO 0x008U
+#define DAT_SRQ_FIELD_MAX_RECV_IOV 0x010U
+#define DAT_SRQ_FIELD_LOW_WATERMARK 0x020U
+#define DAT_SRQ_FIELD_AVAILABLE_DTO_COUNT 0x040U
+#define DAT_SRQ_FIELD_OUTSTANDING_DTO_COUNT 0x080U
+#define DAT_SRQ_FIELD_ALL 0x0ffU
+
+/* ---- Protection Zones and memory ---- */
+
+typedef struct dat_pz_param {
+  DAT_IA_HANDLE ia_handle;
+} DAT_PZ_PARAM;
+
+typedef DAT_UINT32 DAT_PZ_PARAM_MASK;
+#define DAT_PZ_FIELD_IA_HANDLE 0x01U
+#define DAT_PZ_FIELD_ALL 0x01U
+
+typedef struct dat_lmr_param {
+  DAT_IA_HANDLE ia_handle;
+  DAT_MEM_TYPE mem_type;
+  DAT_REGION_DESCRIPTION region_desc;
+  DAT_VLEN length;
+  DAT_PZ_HANDLE pz_handle;
+  DAT_MEM_PRIV_FLAGS mem_priv;
+  DAT_LMR_CONTEXT lmr_context;
+  DAT_RMR_CONTEXT rmr_context;
+  DAT_VLEN registered_size;
+  DAT_VADDR registered_address;
+} DAT_LMR_PARAM;
+
+typedef DAT_UINT32 DAT_LMR_PARAM_MASK;
+#define DAT_LMR_FIELD_IA_HANDLE 0x001U
+#define DAT_LMR_FIELD_MEM_TYPE 0x002U
+#define DAT_LMR_FIELD_REGION_DESC 0x004U
+#define DAT_LMR_FIELD_LENGTH 0x008U
+#define DAT_LMR_FIELD_PZ_HANDLE 0x010U
+#define DAT_LMR_FIELD_MEM_PRIV 0x020U
+#define DAT_LMR_FIELD_LMR_CONTEXT 0x040U
+#define DAT_LMR_FIELD_RMR_CONTEXT 0x080U
+#define DAT_LMR_FIELD_REGISTERED_SIZE 0x100U
+#define DAT_LMR_FIELD_REGISTERED_ADDRESS 0x200U
+#define DAT_LMR_FIELD_ALL 0x3ffU
+
+typedef struct dat_rmr_param {
+  DAT_IA_HANDLE ia_handle;
+  DAT_PZ_HANDLE pz_handle;
+  DAT_LMR_TRIPLET lmr_triplet;
+  DAT_MEM_PRIV_FLAGS mem_priv;
+  DAT_RMR_CONTEXT rmr_context;
+} DAT_RMR_PARAM;
+
+typedef DAT_UINT32 DAT_RMR_PARAM_MASK;
+#define DAT_RMR_FIELD_IA_HANDLE 0x01U
+#define DAT_RMR_FIELD_PZ_HANDLE 0x02U
+#define DAT_RMR_FIELD_LMR_TRIPLET 0x04U
+#define DAT_RMR_FIELD_MEM_PRIV 0x08U
+#define DAT_RMR_FIELD_RMR_CONTEXT 0x10U
+#define DAT_RMR_FIELD_ALL 0x1fU
+
+/* ---- Service Points and Connection Requests ---- */
+
+typedef struct dat_psp_param {
+  DAT_IA_HANDLE ia_handle;
+  DAT_CONN_QUAL conn_qual;
+  DAT_EVD_HANDLE evd_handle;
+  DAT_PSP_FLAGS psp_flags;
+} DAT_PSP_PARAM;
+
+typedef DAT_UINT32 DAT_PSP_PARAM_MASK;
+#define DAT_PSP_FIELD_IA_HANDLE 0x01U
+#define DAT_PSP_FIELD_CONN_QUAL 0x02U
+#define DAT_PSP_FIELD_EVD_HANDLE 0x04U
+#define DAT_PSP_FIELD_PSP_FLAGS 0x08U
+#define DAT_PSP_FIELD_ALL 0x0fU
+
+typedef struct dat_rsp_param {
+  DAT_IA_HANDLE ia_handle;
+  DAT_CONN_QUAL conn_qual;
+  DAT_EVD_HANDLE evd_handle;
+  DAT_EP_HANDLE ep_handle;
+} DAT_RSP_PARAM;
+
+typedef DAT_UINT32 DAT_RSP_PARAM_MASK;
+#define DAT_RSP_FIELD_IA_HANDLE 0x01U
+#define DAT_RSP_FIELD_CONN_QUAL 0x02U
+#define DAT_RSP_FIELD_EVD_HANDLE 0x04U
+#define DAT_RSP_FIELD_EP_HANDLE 0x08U
+#define DAT_RSP_FIELD_ALL 0x0fU
+
+typedef struct dat_cr_param {
+  DAT_IA_ADDRESS_PTR remote_ia_address_ptr;
+  DAT_PORT_QUAL remote_port_qual;
+  DAT_COUNT private_data_size;
+  DAT_PVOID private_data;
+  DAT_EP_HANDLE local_ep_handle;
+} DAT_CR_PARAM;
+
+typedef DAT_UINT32 DAT_CR_PARAM_MASK;
+#define DAT_CR_FIELD_REMOTE_IA_ADDRESS_PTR 0x01U
+#define DAT_CR_FIELD_REMOTE_PORT_QUAL 0x02U
+#define DAT_CR_FIELD_PRIVATE_DATA_SIZE 0x04U
+#define DAT_CR_FIELD_PRIVATE_DATA 0x08U
+#define DAT_CR_FIELD_LOCAL_EP_HANDLE 0x10U
+#define DAT_CR_FIELD_ALL 0x1fU
+
+/* ---- EVDs and CNOs ---- */
+
+/* Enabled or disabled, waitable or not, and how the streams that feed it are notified of. */
+typedef enum dat_evd_state {
+  DAT_EVD_STATE_ENABLED = 0x01,
+  DAT_EVD_STATE_DISABLED = 0x02,
+  DAT_EVD_STATE_WAITABLE = 0x04,
+  DAT_EVD_STATE_UNWAITABLE = 0x08,
+  DAT_EVD_STATE_CONFIG_NOTIFY = 0x10,
+  DAT_EVD_STATE_CONFIG_SOLICITED = 0x20,
+  DAT_EVD_STATE_CONFIG_THRESHOLD = 0x30
+} DAT_EVD_STATE;
+
+typedef struct dat_evd_param {
+  DAT_IA_HANDLE ia_handle;
+  DAT_COUNT evd_qlen;
+  DAT_EVD_STATE evd_state;
+  DAT_CNO_HANDLE cno_handle;
+  DAT_EVD_FLAGS evd_flags;
+} DAT_EVD_PARAM;
+
+typedef DAT_UINT32 DAT_EVD_PARAM_MASK;
+#define DAT_EVD_FIELD_IA_HANDLE 0x01U
+#define DAT_EVD_FIELD_EVD_QLEN 0x02U
+#define DAT_EVD_FIELD_EVD_STATE 0x04U
+#define DAT_EVD_FIELD_CNO 0x08U
+#define DAT_EVD_FIELD_EVD_FLAGS 0x10U
+#define DAT_EVD_FIELD_ALL 0x1fU
+
+typedef struct dat_cno_param {
+  DAT_IA_HANDLE ia_handle;
+  DAT_OS_WAIT_PROXY_AGENT agent;
+} DAT_CNO_PARAM;
+
+typedef DAT_UINT32 DAT_CNO_PARAM_MASK;
+#define DAT_CNO_FIELD_IA_HANDLE 0x01U
+#define DAT_CNO_FIELD_AGENT 0x02U
+#define DAT_CNO_FIELD_ALL 0x03U
+
+/* ======== what dat_ia_query() tells of an Interface Adapter and of its provider ======== */
+
+typedef struct dat_ia_attr {
+  char adapter_name[DAT_NAME_MAX_LENGTH];
+  char vendor_name[DAT_NAME_MAX_LENGTH];
+  DAT_UINT32 hardware_version_major;
+  DAT_UINT32 hardware_version_minor;
+  DAT_UINT32 firmware_version_major;
+  DAT_UINT32 firmware_version_minor;
+  DAT_IA_ADDRESS_PTR ia_address_ptr;
+  DAT_COUNT max_eps;
+  DAT_COUNT max_dto_per_ep;
+  __extension__ union {
+    DAT_COUNT max_rdma_read_per_ep_in;
+    DAT_COUNT max_rdma_read_per_ep; /* as programs of 1.0 call it */
+  };
+  DAT_COUNT max_rdma_read_per_ep_out;
+  DAT_COUNT max_evds;
+  DAT_COUNT max_evd_qlen;
+  DAT_COUNT max_iov_segments_per_dto;
+  DAT_COUNT max_lmrs;
+  DAT_VLEN max_lmr_block_size;
+  DAT_VADDR max_lmr_virtual_address;
+  DAT_COUNT max_pzs;
+  DAT_MESSAGE_SIZE;
+  DAT_VLEN max_rdma_size;
+  DAT_COUNT max_rmrs;
+  DAT_VADDR max_rmr_target_address;
+  DAT_COUNT max_srqs;
+  DAT_COUNT max_ep_per_srq;
+  DAT_COUNT max_recv_per_srq;
+  DAT_COUNT max_iov_segments_per_rdma_read;
+  DAT_COUNT max_iov_segments_per_rdma_write;
+  DAT_COUNT max_rdma_read_in;
+  DAT_COUNT max_rdma_read_out;
+  DAT_BOOLEAN max_rdma_read_per_ep_in_guaranteed;
+  DAT_BOOLEAN max_rdma_read_per_ep_out_guaranteed;
+  DAT_COUNT num_transport_attr;
+  DAT_NAMED_ATTR* transport_attr;
+  DAT_COUNT num_vendor_attr;
+  DAT_NAMED_ATTR* vendor_attr;
+} DAT_IA_ATTR;
+
+typedef DAT_UINT64 DAT_IA_ATTR_MASK;
+#define DAT_IA_FIELD_NONE UINT64_C(0)
+#define DAT_IA_FIELD_IA_ADAPTER_NAME UINT64_C(0x000000001)
+#define DAT_IA_FIELD_IA_VENDOR_NAME UINT64_C(0x000000002)
+#define DAT_IA_FIELD_IA_HARDWARE_MAJOR_VERSION UINT64_C(0x000000004)
+#define DAT_IA_FIELD_IA_HARDWARE_MINOR_VERSION UINT64_C(0x000000008)
+#define DAT_IA_FIELD_IA_FIRMWARE_MAJOR_VERSION UINT64_C(0x000000010)
+#define DAT_IA_FIELD_IA_FIRMWARE_MINOR_VERSION UINT64_C(0x000000020)
+#define DAT_IA_FIELD_IA_ADDRESS_PTR UINT64_C(0x000000040)
+#define DAT_IA_FIELD_IA_MAX_EPS UINT64_C(0x000000080)
+#define DAT_IA_FIELD_IA_MAX_DTO_PER_EP UINT64_C(0x000000100)
+#define DAT_IA_FIELD_IA_MAX_RDMA_READ_PER_EP_IN UINT64_C(0x000000200)
+#define DAT_IA_FIELD_IA_MAX_RDMA_READ_PER_EP_OUT UINT64_C(0x000000400)
+#define DAT_IA_FIELD_IA_MAX_EVDS UINT64_C(0x000000800)
+#define DAT_IA_FIELD_IA_MAX_EVD_QLEN UINT64_C(0x000001000)
+#define DAT_IA_FIELD_IA_MAX_IOV_SEGMENTS_PER_DTO UINT64_C(0x000002000)
+#define DAT_IA_FIELD_IA_MAX_LMRS UINT64_C(0x000004000)
+#define DAT_IA_FIELD_IA_MAX_LMR_BLOCK_SIZE UINT64_C(0x000008000)
+#define DAT_IA_FIELD_IA_MAX_LMR_VIRTUAL_ADDRESS UINT64_C(0x000010000)
+#define DAT_IA_FIELD_IA_MAX_PZS UINT64_C(0x000020000)
+#define DAT_IA_FIELD_IA_MAX_MESSAGE_SIZE UINT64_C(0x000040000)
+#define DAT_IA_FIELD_IA_MAX_MTU_SIZE DAT_IA_FIELD_IA_MAX_MESSAGE_SIZE
+#define DAT_IA_FIELD_IA_MAX_RDMA_SIZE UINT64_C(0x000080000)
+#define DAT_IA_FIELD_IA_MAX_RMRS UINT64_C(0x000100000)
+#define DAT_IA_FIELD_IA_MAX_RMR_TARGET_ADDRESS UINT64_C(0x000200000)
+#define DAT_IA_FIELD_IA_MAX_SRQS UINT64_C(0x000400000)
+#define DAT_IA_FIELD_IA_MAX_EP_PER_SRQ UINT64_C(0x000800000)
+#define DAT_IA_FIELD_IA_MAX_RECV_PER_SRQ UINT64_C(0x001000000)
+#define DAT_IA_FIELD_IA_MAX_IOV_SEGMENTS_PER_RDMA_READ UINT64_C(0x002000000)
+#define DAT_IA_FIELD_IA_MAX_IOV_SEGMENTS_PER_RDMA_WRITE UINT64_C(0x004000000)
+#define DAT_IA_FIELD_IA_MAX_RDMA_READ_IN UINT64_C(0x008000000)
+#define DAT_IA_FIELD_IA_MAX_RDMA_READ_OUT UINT64_C(0x010000000)
+#define DAT_IA_FIELD_IA_MAX_RDMA_READ_PER_EP_IN_GUARANTEED UINT64_C(0x020000000)
+#define DAT_IA_FIELD_IA_MAX_RDMA_READ_PER_EP_OUT_GUARANTEED UINT64_C(0x040000000)
+#define DAT_IA_FIELD_IA_NUM_TRANSPORT_ATTR UINT64_C(0x080000000)
+#define DAT_IA_FIELD_IA_TRANSPORT_ATTR UINT64_C(0x100000000)
+#define DAT_IA_FIELD_IA_NUM_VENDOR_ATTR UINT64_C(0x200000000)
+#define DAT_IA_FIELD_IA_VENDOR_ATTR UINT64_C(0x400000000)
+#define DAT_IA_FIELD_ALL UINT64_C(0x7ffffffff)
+#define DAT_IA_ALL DAT_IA_FIELD_ALL
+
+/* Who has the segment list once a post has returned. */
+typedef enum dat_iov_ownership {
+  DAT_IOV_CONSUMER = 0x0,
+  DAT_IOV_PROVIDER_NOMOD = 0x1,
+  DAT_IOV_PROVIDER_MOD = 0x2
+} DAT_IOV_OWNERSHIP;
+
+/* Who makes the EP of a request to a Public Service Point. */
+typedef enum dat_ep_creator_for_psp {
+  DAT_PSP_CREATES_EP_NEVER,
+  DAT_PSP_CREATES_EP_IFASKED,
+  DAT_PSP_CREATES_EP_ALWAYS
+} DAT_EP_CREATOR_FOR_PSP;
+
+typedef enum dat_pz_support { DAT_PZ_UNIQUE, DAT_PZ_SHAREABLE } DAT_PZ_SUPPORT;
+
+/* Event streams: software, connection request, DTO, connection, RMR bind, asynchronous. */
+#define DAT_EVENT_STREAMS 6
+
+typedef struct dat_provider_attr {
+  char provider_name[DAT_NAME_MAX_LENGTH];
+  DAT_UINT32 provider_version_major;
+  DAT_UINT32 provider_version_minor;
+  DAT_UINT32 dapl_version_major;
+  DAT_UINT32 dapl_version_minor;
+  DAT_MEM_TYPE lmr_mem_types_supported;
+  DAT_IOV_OWNERSHIP iov_ownership_on_return;
+  DAT_QOS dat_qos_supported;
+  DAT_COMPLETION_FLAGS completion_flags_supported;
+  DAT_BOOLEAN is_thread_safe;
+  DAT_COUNT max_private_data_size;
+  DAT_BOOLEAN supports_multipath;
+  DAT_EP_CREATOR_FOR_PSP ep_creator;
+  DAT_PZ_SUPPORT pz_support;
+  DAT_UINT32 optimal_buffer_alignment;
+  DAT_BOOLEAN evd_stream_merging_supported[DAT_EVENT_STREAMS][DAT_EVENT_STREAMS];
+  DAT_BOOLEAN srq_supported;
+  DAT_COUNT srq_watermarks_supported;
+  DAT_BOOLEAN srq_ep_pz_difference_supported;
+  DAT_COUNT srq_info_supported;
+  DAT_COUNT ep_recv_info_supported;
+  DAT_BOOLEAN lmr_sync_req;
+  DAT_BOOLEAN dto_async_return_guaranteed;
+  DAT_BOOLEAN rdma_write_for_rdma_read_req;
+  DAT_COUNT num_provider_specific_attr;
+  DAT_NAMED_ATTR* provider_specific_attr;
+} DAT_PROVIDER_ATTR;
+
+typedef DAT_UINT64 DAT_PROVIDER_ATTR_MASK;
+#define DAT_PROVIDER_FIELD_NONE UINT64_C(0)
+#define DAT_PROVIDER_FIELD_PROVIDER_NAME UINT64_C(0x0000001)
+#define DAT_PROVIDER_FIELD_PROVIDER_VERSION_MAJOR UINT64_C(0x0000002)
+#define DAT_PROVIDER_FIELD_PROVIDER_VERSION_MINOR UINT64_C(0x0000004)
+#define DAT_PROVIDER_FIELD_DAPL_VERSION_MAJOR UINT64_C(0x0000008)
+#define DAT_PROVIDER_FIELD_DAPL_VERSION_MINOR UINT64_C(0x0000010)
+#define DAT_PROVIDER_FIELD_LMR_MEM_TYPE_SUPPORTED UINT64_C(0x0000020)
+#define DAT_PROVIDER_FIELD_IOV_OWNERSHIP UINT64_C(0x0000040)
+#define DAT_PROVIDER_FIELD_DAT_QOS_SUPPORTED UINT64_C(0x0000080)
+#define DAT_PROVIDER_FIELD_COMPLETION_FLAGS_SUPPORTED UINT64_C(0x0000100)
+#define DAT_PROVIDER_FIELD_IS_THREAD_SAFE UINT64_C(0x0000200)
+#define DAT_PROVIDER_FIELD_MAX_PRIVATE_DATA_SIZE UINT64_C(0x0000400)
+#define DAT_PROVIDER_FIELD_SUPPORTS_MULTIPATH UINT64_C(0x0000800)
+#define DAT_PROVIDER_FIELD_EP_CREATOR UINT64_C(0x0001000)
+#define DAT_PROVIDER_FIELD_PZ_SUPPORT UINT64_C(0x0002000)
+#define DAT_PROVIDER_FIELD_OPTIMAL_BUFFER_ALIGNMENT UINT64_C(0x0004000)
+#define DAT_PROVIDER_FIELD_EVD_STREAM_MERGING_SUPPORTED UINT64_C(0x0008000)
+#define DAT_PROVIDER_FIELD_SRQ_SUPPORTED UINT64_C(0x0010000)
+#define DAT_PROVIDER_FIELD_SRQ_WATERMARKS_SUPPORTED UINT64_C(0x0020000)
+#define DAT_PROVIDER_FIELD_SRQ_EP_PZ_DIFFERENCE_SUPPORTED UINT64_C(0x0040000)
+#define DAT_PROVIDER_FIELD_SRQ_INFO_SUPPORTED UINT64_C(0x0080000)
+#define DAT_PROVIDER_FIELD_EP_RECV_INFO_SUPPORTED UINT64_C(0x0100000)
+#define DAT_PROVIDER_FIELD_LMR_SYNC_REQ UINT64_C(0x0200000)
+#define DAT_PROVIDER_FIELD_DTO_ASYNC_RETURN_GUARANTEED UINT64_C(0x0400000)
+#define DAT_PROVIDER_FIELD_RDMA_WRITE_FOR_RDMA_READ_REQ UINT64_C(0x0800000)
+#define DAT_PROVIDER_FIELD_NUM_PROVIDER_SPECIFIC_ATTR UINT64_C(0x1000000)
+#define DAT_PROVIDER_FIELD_PROVIDER_SPECIFIC_ATTR UINT64_C(0x2000000)
+#define DAT_PROVIDER_FIELD_ALL UINT64_C(0x3ffffff)
+
+/* ======== events, as EVDs give them out ======== */
+
+typedef enum dat_event_number {
+  DAT_DTO_COMPLETION_EVENT = 0x00001,
+  DAT_RMR_BIND_COMPLETION_EVENT = 0x01001,
+  DAT_CONNECTION_REQUEST_EVENT = 0x02001,
+  DAT_CONNECTION_EVENT_ESTABLISHED = 0x04001,
+  DAT_CONNECTION_EVENT_PEER_REJECTED = 0x04002,
+  DAT_CONNECTION_EVENT_NON_PEER_REJECTED = 0x04003,
+  DAT_CONNECTION_EVENT_ACCEPT_COMPLETION_ERROR = 0x04004,
+  DAT_CONNECTION_EVENT_DISCONNECTED = 0x04005,
+  DAT_CONNECTION_EVENT_BROKEN = 0x04006,
+  DAT_CONNECTION_EVENT_TIMED_OUT = 0x04007,
+  DAT_CONNECTION_EVENT_UNREACHABLE = 0x04008,
+  DAT_ASYNC_ERROR_EVD_OVERFLOW = 0x08001,
+  DAT_ASYNC_ERROR_IA_CATASTROPHIC = 0x08002,
+  DAT_ASYNC_ERROR_EP_BROKEN = 0x08003,
+  DAT_ASYNC_ERROR_TIMED_OUT = 0x08004,
+  DAT_ASYNC_ERROR_PROVIDER_INTERNAL_ERROR = 0x08005,
+  DAT_SOFTWARE_EVENT = 0x10001
+} DAT_EVENT_NUMBER;
+
+typedef enum dat_dto_completion_status {
+  DAT_DTO_SUCCESS = 0,
+  DAT_DTO_ERR_FLUSHED = 1,
+  DAT_DTO_ERR_LOCAL_LENGTH = 2,
+  DAT_DTO_ERR_LOCAL_EP = 3,
+  DAT_DTO_ERR_LOCAL_PROTECTION = 4,
+  DAT_DTO_ERR_BAD_RESPONSE = 5,
+  DAT_DTO_ERR_REMOTE_ACCESS = 6,
+  DAT_DTO_ERR_REMOTE_RESPONDER = 7,
+  DAT_DTO_ERR_TRANSPORT = 8,
+  DAT_DTO_ERR_RECEIVER_NOT_READY = 9,
+  DAT_DTO_ERR_PARTIAL_PACKET = 10,
+  DAT_RMR_OPERATION_FAILED = 11
+} DAT_DTO_COMPLETION_STATUS;
+/* As programs of 1.0 call them. */
+#define DAT_DTO_LENGTH_ERROR DAT_DTO_ERR_LOCAL_LENGTH
+#define DAT_DTO_FAILURE DAT_DTO_ERR_FLUSHED
+
+typedef DAT_DTO_COMPLETION_STATUS DAT_RMR_BIND_COMPLETION_STATUS;
+#define DAT_RMR_BIND_SUCCESS DAT_DTO_SUCCESS
+#define DAT_RMR_BIND_FAILURE DAT_DTO_ERR_FLUSHED
+
+typedef struct dat_dto_completion_event_data {
+  DAT_EP_HANDLE ep_handle;
+  DAT_DTO_COOKIE user_cookie;
+  DAT_DTO_COMPLETION_STATUS status;
+  DAT_VLEN transfered_length;
+} DAT_DTO_COMPLETION_EVENT_DATA;
+
+typedef struct dat_rmr_bind_completion_event_data {
+  DAT_RMR_HANDLE rmr_handle;
+  DAT_RMR_COOKIE user_cookie;
+  DAT_RMR_BIND_COMPLETION_STATUS status;
+} DAT_RMR_BIND_COMPLETION_EVENT_DATA;
+
+typedef union dat_sp_handle {
+  DAT_RSP_HANDLE rsp_handle;
+  DAT_PSP_HANDLE psp_handle;
+} DAT_SP_HANDLE;
+
+typedef struct dat_cr_arrival_event_data {
+  DAT_SP_HANDLE sp_handle;
+  DAT_IA_ADDRESS_PTR local_ia_address_ptr;
+  DAT_CONN_QUAL conn_qual;
+  DAT_CR_HANDLE cr_handle;
+} DAT_CR_ARRIVAL_EVENT_DATA;
+
+typedef struct dat_connection_event_data {
+  DAT_EP_HANDLE ep_handle;
+  DAT_COUNT private_data_size;
+  DAT_PVOID private_data;
+} DAT_CONNECTION_EVENT_DATA;
+
+/* Why an asynchronous error; dat_handle says of what. */
+typedef enum dat_async_error_reason {
+  DAT_IA_CATASTROPHIC_ERROR,
+  DAT_IA_OTHER_ERROR,
+  DAT_EP_TRANSFER_TO_ERROR_STATE,
+  DAT_EP_OTHER_ERROR,
+  DAT_EVD_OVERFLOW_ERROR,
+  DAT_EVD_OTHER_ERROR,
+  DAT_SRQ_TRANSFER_TO_ERROR_STATE,
+  DAT_SRQ_OTHER_ERROR,
+  DAT_SRQ_LOW_WATERMARK_EVENT,
+  DAT_SRQ_SOFT_HIGH_WATERMARK_EVENT
+} DAT_ASYNC_ERROR_REASON;
+/* By the object that dat_handle is; all have the one list above. */
+typedef DAT_ASYNC_ERROR_REASON DAT_IA_ASYNC_ERROR_REASON;
+typedef DAT_ASYNC_ERROR_REASON DAT_EP_ASYNC_ERROR_REASON;
+typedef DAT_ASYNC_ERROR_REASON DAT_EVD_ASYNC_ERROR_REASON;
+typedef DAT_ASYNC_ERROR_REASON DAT_SRQ_ASYNC_ERROR_REASON;
+#define DAT_EP_TRANSFER_TO_ERROR DAT_EP_TRANSFER_TO_ERROR_STATE
+#define DAT_SRQ_TRANSFER_TO_ERROR DAT_SRQ_TRANSFER_TO_ERROR_STATE
+
+typedef struct dat_asynch_error_event_data {
+  DAT_HANDLE dat_handle;
+  DAT_COUNT reason;
+} DAT_ASYNCH_ERROR_EVENT_DATA;
+
+typedef struct dat_software_event_data {
+  DAT_PVOID pointer;
+} DAT_SOFTWARE_EVENT_DATA;
+
+typedef union dat_event_data {
+  DAT_DTO_COMPLETION_EVENT_DATA dto_completion_event_data;
+  DAT_RMR_BIND_COMPLETION_EVENT_DATA rmr_completion_event_data;
+  DAT_CR_ARRIVAL_EVENT_DATA cr_arrival_event_data;
+  DAT_CONNECTION_EVENT_DATA connect_event_data;
+  DAT_ASYNCH_ERROR_EVENT_DATA asynch_error_event_data;
+  DAT_SOFTWARE_EVENT_DATA software_event_data;
+} DAT_EVENT_DATA;
+
+typedef struct dat_event {
+  DAT_EVENT_NUMBER event_number;
+  DAT_EVD_HANDLE evd_handle;
+  DAT_EVENT_DATA event_data;
+} DAT_EVENT;
 
 #endif
