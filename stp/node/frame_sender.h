@@ -7,7 +7,7 @@
 #include "stp/node/connection/vc_endings.h"
 #include "stp/node/memory/mapped_memory.h"
 #include "stp/node/peer_gets.h"
-#include "stp/node/port_rates.h"
+#include "stp/node/send_bounds.h"
 
 namespace stp {
 
