@@ -43,120 +43,41 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-std::optional<unsigned> parse_number(std::string_view text, unsigned min, unsigned max) {
-  unsigned value = 0;
+template <typename Number = unsigned>
+std::optional<Number> parse_number(std::string_view text, unsigned min, unsigned max) {
+  Number value = 0;
   const auto [stop, failure] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (failure != std::errc{} || stop != text.data() + text.size()) return std::nullopt;
   if (value < min || value > max) return std::nullopt;
   return value;
 }
 
-// One function per option: false if the value is illegal.
-bool set_mac(const std::string& value, LinkConfig& out) {
-  out.mac = parse_mac(value);
-  return out.mac && !out.mac->is_group() && !out.mac->is_zero();
+std::optional<MacAddr> parse_station(const std::string& text) {
+  const auto mac = parse_mac(text);
+  return mac && !mac->is_group() && !mac->is_zero() ? mac : std::nullopt;
 }
 
-bool set_address(const std::string& value, LinkConfig& out) {
-  const std::size_t slash = value.find('/');
-  if (slash == std::string::npos) return false;
-  const auto length = parse_number(std::string_view(value).substr(slash + 1), 1, 32);
-  out.address = parse_ipv4(value.substr(0, slash));
-  if (!length || !out.address || out.address->value == 0) return false;
-  out.prefix_length = *length;
-  return true;
+// 10.9.0.1/24
+std::optional<Ipv4> parse_own_address(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string::npos) return std::nullopt;
+  if (!parse_number(std::string_view(text).substr(slash + 1), 1, 32)) return std::nullopt;
+  const auto address = parse_ipv4(text.substr(0, slash));
+  return address && address->value != 0 ? address : std::nullopt;
 }
 
 // 10.9.0.2@02:00:00:00:00:02; more entries follow after '+'.
-bool set_arp(const std::string& value, LinkConfig& out) {
-  for (const std::string& entry : split(value, '+')) {
+std::optional<Stations> parse_stations(const std::string& text) {
+  Stations stations;
+  for (const std::string& entry : split(text, '+')) {
     const std::size_t at = entry.find('@');
-    if (at == std::string::npos) return false;
+    if (at == std::string::npos) return std::nullopt;
     const auto ip = parse_ipv4(entry.substr(0, at));
-    const auto mac = parse_mac(entry.substr(at + 1));
-    if (!ip || ip->value == 0 || !mac || mac->is_group() || mac->is_zero()) return false;
-    if (!out.arp.emplace(*ip, *mac).second) return false;
+    const auto mac = parse_station(entry.substr(at + 1));
+    if (!ip || ip->value == 0 || !mac) return std::nullopt;
+    if (!stations.emplace(*ip, *mac).second) return std::nullopt;
   }
-  return true;
-}
-
-bool set_mtu(const std::string& value, LinkConfig& out) {
-  out.mtu = parse_number(value, kMinMtu, kMaxMtu);
-  return out.mtu.has_value();
-}
-
-bool set_vlan(const std::string& value, LinkConfig& out) {
-  const auto vlan = parse_number(value, 1, 4094);
-  if (vlan) out.vlan = static_cast<std::uint16_t>(*vlan);
-  return vlan.has_value();
-}
-
-bool set_copy(const std::string& value, LinkConfig& out) {
-  out.copy = value == "1";
-  return value == "0" || value == "1";
-}
-
-bool set_queues(const std::string& value, LinkConfig& out) {
-  const auto queues =
-      value == "auto" ? std::optional(kAutoQueues) : parse_number(value, 1, kMaxQueues);
-  out.queues = queues.value_or(1);
-  return queues.has_value();
-}
-
-struct CommonOption {
-  std::string_view name;
-  bool (*set)(const std::string& value, LinkConfig& out);
-  std::string_view right;
-};
-constexpr std::array kCommonOptions{
-    CommonOption{"mac", set_mac, "a station's address such as 02:00:00:00:00:01"},
-    CommonOption{"address", set_address, "IPv4/prefix such as 10.9.0.1/24"},
-    CommonOption{"arp", set_arp,
-                 "IPv4@MAC such as 10.9.0.2@02:00:00:00:00:02, each address once, + between them"},
-    CommonOption{"mtu", set_mtu, "a number from 360 to 65640"},
-    CommonOption{"vlan", set_vlan, "a number from 1 to 4094"},
-    CommonOption{"copy", set_copy, "0 or 1"},
-    CommonOption{"queues", set_queues, "a number from 1 to 16, or auto"},
-    CommonOption{"shards", set_queues, "a number from 1 to 16, or auto"},
-};
-
-template <typename Value>
-std::optional<Value> one_of(const std::string& text,
-                            std::initializer_list<std::pair<std::string_view, Value>> values) {
-  for (const auto& [name, value] : values)
-    if (name == text) return value;
-  return std::nullopt;
-}
-
-bool is_among(std::string_view name, std::initializer_list<std::string_view> names) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-struct KindOption {
-  bool (*is_of)(LinkKind kind);
-  std::string_view name;
-  bool (*set)(const std::string& text, LinkConfig& out);
-  std::string_view right;
-};
-constexpr std::array kKindOptions{
-#define STP_ROW(of_kind, name, type, value, right)          \
-  KindOption{[](LinkKind kind) { return of_kind; }, #name,  \
-             [](const std::string& text, LinkConfig& out) { \
-               const std::optional<type> parsed = value;    \
-               out.name = parsed;                           \
-               return parsed.has_value();                   \
-             },                                             \
-             right},
-    STP_KIND_OPTIONS(STP_ROW)
-#undef STP_ROW
-};
-
-// A virtual device's driver may have an option of its own that is called queues. A UDP socket has
-// the addresses of its host, and no Ethernet header. Each raw socket gets every datagram.
-bool is_of(const CommonOption& option, LinkKind kind) {
-  if (kind == LinkKind::kUdp && !is_among(option.name, {"mtu", "copy", "queues"})) return false;
-  if (kind == LinkKind::kIp) return is_among(option.name, {"mtu", "copy"});
-  return option.set != set_queues || (option.name == "shards") == (kind == LinkKind::kVdev);
+  return stations;
 }
 
 // A socket for all addresses, or for an interface, carries IPv6.
@@ -166,21 +87,47 @@ unsigned least_mtu(const LinkConfig& link) {
   return link.target.starts_with('[') ? kMinIpMtuOverIpv6 : kMinIpMtu;
 }
 
-std::string_view right_of(const CommonOption& option, LinkKind kind) {
-  if (kind == LinkKind::kUdp && option.name == "mtu")
-    return "a number from 388 (over IPv6 from 408) to 65640";
-  if (kind == LinkKind::kIp && option.name == "mtu")
-    return "a number from 380 (over IPv6 from 400) to 65640";
-  return option.right;
+std::string_view mtus_of(LinkKind kind) {
+  if (kind == LinkKind::kUdp) return "a number from 388 (over IPv6 from 408) to 65640";
+  if (kind == LinkKind::kIp) return "a number from 380 (over IPv6 from 400) to 65640";
+  return "a number from 360 to 65640";
 }
+
+template <typename Value>
+std::optional<Value> one_of(const std::string& text,
+                            std::initializer_list<std::pair<std::string_view, Value>> values) {
+  for (const auto& [name, value] : values)
+    if (name == text) return value;
+  return std::nullopt;
+}
+
+struct LinkOption {
+  std::string_view name;
+  bool (*is_of)(LinkKind kind);
+  bool (*set)(const std::string& text, LinkConfig& link);  // false: the value is illegal
+  std::string_view (*right)(LinkKind kind);
+
+  [[nodiscard]] std::string_view name_in(LinkKind kind) const {
+    return kind == LinkKind::kVdev && name == "queues" ? "shards" : name;
+  }
+};
+constexpr std::array kLinkOptions{
+#define STP_ROW(of_kind, name, type, usual, value, right)                   \
+  LinkOption{#name, []([[maybe_unused]] LinkKind kind) { return of_kind; }, \
+             [](const std::string& text, LinkConfig& link) {                \
+               const std::optional parsed = value;                          \
+               if (parsed) link.name = *parsed;                             \
+               return parsed.has_value();                                   \
+             },                                                             \
+             []([[maybe_unused]] LinkKind kind) -> std::string_view { return right; }},
+    STP_LINK_OPTIONS(STP_ROW)
+#undef STP_ROW
+};
 
 std::vector<std::string_view> option_names(LinkKind kind) {
   std::vector<std::string_view> names;
-  for (const auto& option : kCommonOptions) {
-    if (is_of(option, kind)) names.push_back(option.name);
-  }
-  for (const auto& option : kKindOptions) {
-    if (option.is_of(kind)) names.push_back(option.name);
+  for (const auto& option : kLinkOptions) {
+    if (option.is_of(kind)) names.push_back(option.name_in(kind));
   }
   return names;
 }
@@ -208,20 +155,13 @@ std::string parse_option(const std::string& option, LinkConfig& out) {
   const std::size_t equals = option.find('=');
   const std::string name = option.substr(0, equals);
   const std::string value = equals == std::string::npos ? "" : option.substr(equals + 1);
-  for (const auto& known : kCommonOptions) {
-    if (known.name != name || !is_of(known, out.kind)) continue;
-    if (!known.set(value, out)) return wrong_value(option, right_of(known, out.kind));
-    if (out.mtu.value_or(kMaxMtu) < least_mtu(out))
-      return wrong_value(option, right_of(known, out.kind));
-    return "";
+  for (const auto& known : kLinkOptions) {
+    if (known.name_in(out.kind) != name || !known.is_of(out.kind)) continue;
+    return known.set(value, out) ? "" : wrong_value(option, known.right(out.kind));
   }
   if (out.kind == LinkKind::kVdev) {
     out.target += ',' + option;
     return "";
-  }
-  for (const auto& known : kKindOptions) {
-    if (!known.is_of(out.kind) || known.name != name) continue;
-    return known.set(value, out) ? "" : wrong_value(option, known.right);
   }
   return no_option(name, out.kind);
 }

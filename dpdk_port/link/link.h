@@ -66,47 +66,6 @@ enum class MemifRole : std::uint8_t { kServer, kClient };
 // tunnel of IP packets, on all.
 enum class Congestion : std::uint8_t { kOff, kAuto, kOn };
 
-// The options of single kinds of links. A row makes the member of LinkConfig and the option's
-// parser: X(which `kind` has it, name, type, the value of `text` or nullopt, "what is right").
-// clang-format off
-#define STP_KIND_OPTIONS(X)                                                                        \
-  X(kind == LinkKind::kIface, driver, IfaceDriver,                                                 \
-    one_of<IfaceDriver>(text, {{"af_packet", IfaceDriver::kAfPacket}, {"af_xdp", IfaceDriver::kAfXdp}}),\
-    "af_packet or af_xdp")                                                                         \
-  X(kind == LinkKind::kIface, qdisc, bool, one_of<bool>(text, {{"0", false}, {"1", true}}), "0 or 1")\
-  X(kind == LinkKind::kMemif, role, MemifRole,                                                     \
-    one_of<MemifRole>(text, {{"server", MemifRole::kServer}, {"client", MemifRole::kClient}}),     \
-    "server or client")                                                                            \
-  X(kind == LinkKind::kMemif, id, unsigned, parse_number(text, 0, 0x7fff'ffff), "a number")        \
-  X(kind == LinkKind::kMemif, rsize, unsigned, parse_number(text, 1, 14),                          \
-    "a number from 1 to 14, log2 of the ring's length")                                            \
-  X(kind == LinkKind::kMemif, bsize, unsigned, parse_number(text, 256, 65'535),                    \
-    "a number of bytes from 256 to 65535")                                                         \
-  X(kind == LinkKind::kUdp, port, unsigned, parse_number(text, 0, 65'535),                         \
-    "a UDP port, or 0 for one that is free")                                                       \
-  X(is_internet(kind), congestion, Congestion,                                                     \
-    one_of<Congestion>(text, {{"auto", Congestion::kAuto}, {"on", Congestion::kOn}, {"off", Congestion::kOff}}),\
-    "auto, on or off")
-// clang-format on
-
-struct LinkConfig {
-  LinkKind kind = LinkKind::kLoop;
-  std::string text;    // as written
-  std::string target;  // socket path, interface, PCI address or device string
-  std::optional<MacAddr> mac;
-  std::optional<Ipv4> address;
-  unsigned prefix_length = 0;
-  Stations arp;  // static entries
-  std::optional<unsigned> mtu;
-  std::optional<std::uint16_t> vlan;
-  bool copy = false;    // never attach user memory to frames
-  unsigned queues = 1;  // shards; kAutoQueues: one per CPU
-// nullopt: not given.
-#define STP_MEMBER(of_kind, name, type, value, right) std::optional<type> name;
-  STP_KIND_OPTIONS(STP_MEMBER)
-#undef STP_MEMBER
-};
-
 inline constexpr unsigned kMaxQueues = 16, kAutoQueues = 0;
 
 // The smallest MTU fits 256-byte STUs; the largest, 65536-byte STUs.
@@ -115,6 +74,58 @@ inline constexpr unsigned kMinMtu = 360, kMaxMtu = 65'640;
 inline constexpr unsigned kMinUdpMtu = kMinMtu + 28, kMinUdpMtuOverIpv6 = kMinMtu + 48;
 // The same of an ip: link.
 inline constexpr unsigned kMinIpMtu = kMinMtu + 20, kMinIpMtuOverIpv6 = kMinMtu + 40;
+
+// The options: one table, from which come the members of LinkConfig and what reads a link string.
+// X(whether links of that `kind` have it, its name, type, value if it is not given, the value of
+// `text` or nullopt, what is right). The kind and target of `link` are known. queues= of a vdev: is
+// called shards=, because the driver may have an option of that name.
+// clang-format off
+#define STP_LINK_OPTIONS(X)                                                                        \
+  X(!is_internet(kind), mac, std::optional<MacAddr>, {}, parse_station(text),                      \
+    "a station's address such as 02:00:00:00:00:01")                                               \
+  X(!is_internet(kind), address, std::optional<Ipv4>, {}, parse_own_address(text),                 \
+    "IPv4/prefix such as 10.9.0.1/24")                                                             \
+  X(!is_internet(kind), arp, Stations, {}, parse_stations(text),                                   \
+    "IPv4@MAC such as 10.9.0.2@02:00:00:00:00:02, each address once, + between them")              \
+  X(true, mtu, std::optional<unsigned>, {}, parse_number(text, least_mtu(link), kMaxMtu),          \
+    mtus_of(kind))                                                                                 \
+  X(!is_internet(kind), vlan, std::optional<std::uint16_t>, {},                                    \
+    parse_number<std::uint16_t>(text, 1, 4094), "a number from 1 to 4094")                         \
+  X(true, copy, bool, false, one_of<bool>(text, {{"0", false}, {"1", true}}), "0 or 1")            \
+  X(kind != LinkKind::kIp, queues, unsigned, 1,                                                    \
+    text == "auto" ? kAutoQueues : parse_number(text, 1, kMaxQueues),                              \
+    "a number from 1 to 16, or auto")                                                              \
+  X(kind == LinkKind::kIface, driver, std::optional<IfaceDriver>, {},                              \
+    one_of<IfaceDriver>(text, {{"af_packet", IfaceDriver::kAfPacket}, {"af_xdp", IfaceDriver::kAfXdp}}), \
+    "af_packet or af_xdp")                                                                         \
+  X(kind == LinkKind::kIface, qdisc, std::optional<bool>, {},                                      \
+    one_of<bool>(text, {{"0", false}, {"1", true}}), "0 or 1")                                     \
+  X(kind == LinkKind::kMemif, role, std::optional<MemifRole>, {},                                  \
+    one_of<MemifRole>(text, {{"server", MemifRole::kServer}, {"client", MemifRole::kClient}}),     \
+    "server or client")                                                                            \
+  X(kind == LinkKind::kMemif, id, std::optional<unsigned>, {},                                     \
+    parse_number(text, 0, 0x7fff'ffff), "a number")                                                \
+  X(kind == LinkKind::kMemif, rsize, std::optional<unsigned>, {}, parse_number(text, 1, 14),       \
+    "a number from 1 to 14, log2 of the ring's length")                                            \
+  X(kind == LinkKind::kMemif, bsize, std::optional<unsigned>, {}, parse_number(text, 256, 65'535), \
+    "a number of bytes from 256 to 65535")                                                         \
+  X(kind == LinkKind::kUdp, port, std::optional<unsigned>, {}, parse_number(text, 0, 65'535),      \
+    "a UDP port, or 0 for one that is free")                                                       \
+  X(is_internet(kind), congestion, std::optional<Congestion>, {},                                  \
+    one_of<Congestion>(text, {{"auto", Congestion::kAuto}, {"on", Congestion::kOn}, {"off", Congestion::kOff}}), \
+    "auto, on or off")
+// clang-format on
+
+struct LinkConfig {
+  LinkKind kind = LinkKind::kLoop;
+  std::string text;    // as written
+  std::string target;  // socket path, interface, PCI address or device string
+// `arp`: static entries. `copy`: never attach user memory to frames. `queues`: shards; kAutoQueues:
+// one per CPU.
+#define STP_MEMBER(of_kind, name, type, usual, value, right) type name = usual;
+  STP_LINK_OPTIONS(STP_MEMBER)
+#undef STP_MEMBER
+};
 
 // Why a link does not open, and the remedy.
 struct OpenError {

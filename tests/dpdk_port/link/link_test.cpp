@@ -47,7 +47,6 @@ TEST(Link, CommonOptionsAreReadForEveryKind) {
         std::string(kind) + ",mac=02:00:00:00:00:07,address=10.9.0.1/24,mtu=9000,vlan=7,copy=1");
     EXPECT_EQ(link.mac, parse_mac("02:00:00:00:00:07"));
     EXPECT_EQ(link.address, parse_ipv4("10.9.0.1"));
-    EXPECT_EQ(link.prefix_length, 24U);
     EXPECT_EQ(link.mtu, 9000U);
     EXPECT_EQ(link.vlan, 7);
     EXPECT_TRUE(link.copy);
