@@ -122,9 +122,9 @@ class alignas(kCacheLine) Connection : public std::enable_shared_from_this<Conne
   void abandon();
   // Drops the outstanding operations: they never complete.
   void forget_operations() { operations_.forget(); }
-  [[nodiscard]] bool ending() const { return state_ == State::kEnding; }
+  [[nodiscard]] bool ending() const { return state_.allows(Event::kLetGo); }
   void go_on_ending();
-  [[nodiscard]] bool gone() const { return state_ == State::kEnded; }
+  [[nodiscard]] bool gone() const { return facts().shown == STM_ENDED; }
 
   void query(stm_connection_info_t& info) const;
   // Nothing has been done with it.
