@@ -10,7 +10,7 @@ struct Row {
 };
 
 constexpr std::array<Row, kCounterCount> kRows = {{
-#define STP_ROW(id, name, text) {#name, text},
+#define STP_ROW(id, name, unit, text) {#name, text},
     STP_COUNTERS(STP_ROW, STP_ROW)
 #undef STP_ROW
 }};

@@ -7,12 +7,12 @@ set -euo pipefail
 cd "$1"
 page=docs/operations.md
 
-# D(BadKey, bad_key, "D_Key is wrong") in counters.h -> | `bad_key` | D_Key is wrong | ● |; an X
+# D(BadKey, bad_key, frames, "D_Key is wrong") in counters.h -> | `bad_key` | D_Key is wrong | ● |; an X
 # in the place of the D: it drops no frame.
 node_rows() {
   awk '
     /^ *\/\// { next }
-    match($0, /[XD]\([A-Z][A-Za-z]*, *[a-z_]+, *"/) {
+    match($0, /[XD]\([A-Z][A-Za-z]*, *[a-z_]+, *[a-z]+, *"/) {
       drops = substr($0, RSTART, 1) == "D"
       split(substr($0, RSTART + 2), part, /, */)
       text = $0
@@ -23,7 +23,7 @@ node_rows() {
 }
 
 # Names of the counters of a link, its service and stpd itself.
-other_names() { sed -nE 's/^  X\([a-z_]+, +([a-z_]+), .*$/\1/p' dpdk_port/link/link_counters.h; }
+other_names() { sed -nE 's/^  [XG]\([a-z_]+, +([a-z_]+), .*$/\1/p' stp/counters.h; }
 
 if [ "${2-}" = --print ]; then
   node_rows

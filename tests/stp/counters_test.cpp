@@ -40,8 +40,8 @@ TEST(Counters, HaveNamesOfTheirOwnInLowerCaseAndADescription) {
 TEST(Counters, EachReasonToDropAFrameHasTheCounterOfItsName) {
   EXPECT_STREQ(name_of(DropReason::kNone), "none");
   EXPECT_STREQ(name_of(DropReason::kBadPort), "bad_port");
-#define STP_NO_REASON(id, name, text)
-#define STP_REASON(id, name, text) EXPECT_EQ(counter_of(DropReason::k##id), Counter::k##id);
+#define STP_NO_REASON(id, name, unit, text)
+#define STP_REASON(id, name, unit, text) EXPECT_EQ(counter_of(DropReason::k##id), Counter::k##id);
   STP_COUNTERS(STP_NO_REASON, STP_REASON)
 #undef STP_REASON
 #undef STP_NO_REASON
@@ -63,8 +63,8 @@ TEST(Counters, DropsAreTheFramesOfWhichNothingCame) {
       Counter::kRcCookies,    Counter::kRcProven,    Counter::kUnprovenEnded,
       Counter::kAddressFull,  Counter::kWindowsFull, Counter::kPortHeld,
       Counter::kWaysShort,    Counter::kRxMarked};
-#define STP_NO_DROP(id, name, text) EXPECT_TRUE(no_drops.contains(Counter::k##id)) << #name;
-#define STP_DROP(id, name, text) EXPECT_FALSE(no_drops.contains(Counter::k##id)) << #name;
+#define STP_NO_DROP(id, name, unit, text) EXPECT_TRUE(no_drops.contains(Counter::k##id)) << #name;
+#define STP_DROP(id, name, unit, text) EXPECT_FALSE(no_drops.contains(Counter::k##id)) << #name;
   STP_COUNTERS(STP_NO_DROP, STP_DROP)
 #undef STP_DROP
 #undef STP_NO_DROP

@@ -25,6 +25,7 @@ TEST(PrometheusText, KeepsTheSamplesOfAMetricTogetherUnderOneHead) {
   const auto text = prometheus_text({counters_of("iface:a", {{"rx_frames", 5}}),
                                      counters_of("loop", {{"rx_frames", 7}, {"looped", 1}})});
   EXPECT_TRUE(contains(text,
+                       "# UNIT stp_rx_frames_total frames\n"
                        "# HELP stp_rx_frames_total frames handed to the Node\n"
                        "# TYPE stp_rx_frames_total counter\n"
                        "stp_rx_frames_total{link=\"iface:a\",socket=\"/s\"} 5\n"

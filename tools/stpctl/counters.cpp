@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "dpdk_port/link/link.h"
-#include "dpdk_port/link/link_counters.h"
 #include "stp/base/printable.h"
 #include "stp/counters.h"
 
@@ -16,16 +15,16 @@ namespace {
 enum class Kind { kCount, kDrop, kLevel };
 
 struct Row {
-  std::string_view name, text;
+  std::string_view name, unit, text;
   Kind kind;
 };
 
 // All that there are.
 constexpr Row kRows[] = {
-#define STP_COUNT(id, name, text) {#name, text, Kind::kCount},
-#define STP_DROP(id, name, text) {#name, text, Kind::kDrop},
-#define STP_LEVEL(id, name, text) {#name, text, Kind::kLevel},
-    STP_COUNTERS(STP_COUNT, STP_DROP) STP_OTHER_COUNTERS(STP_COUNT) STP_LEVELS(STP_LEVEL)
+#define STP_COUNT(id, name, unit, text) {#name, #unit, text, Kind::kCount},
+#define STP_DROP(id, name, unit, text) {#name, #unit, text, Kind::kDrop},
+#define STP_LEVEL(id, name, unit, text) {#name, #unit, text, Kind::kLevel},
+    STP_COUNTERS(STP_COUNT, STP_DROP) STP_OTHER_COUNTERS(STP_COUNT, STP_LEVEL)
 #undef STP_LEVEL
 #undef STP_DROP
 #undef STP_COUNT
@@ -41,15 +40,16 @@ bool is_of_kind(std::string_view name, Kind kind) {
   return row != nullptr && row->kind == kind;
 }
 
+// Falls as well.
+bool is_level(std::string_view name) {
+  return is_of_kind(name, Kind::kLevel);
+}
+
 }  // namespace
 
 std::string_view text_of_counter(std::string_view name) {
   const auto* const row = row_of(name);
   return row == nullptr ? std::string_view{} : row->text;
-}
-
-bool is_level(std::string_view name) {
-  return is_of_kind(name, Kind::kLevel);
 }
 
 bool counts_drops(std::string_view name) {
@@ -71,15 +71,24 @@ std::string escaped(std::string_view text, std::string_view special) {
 struct Metric {
   explicit Metric(const std::string& counter, const char* prefix = "stp_")
       : name(prefix + counter + (is_level(counter) ? "" : "_total")),
-        type(is_level(counter) ? "gauge" : "counter") {}
+        type(is_level(counter) ? "gauge" : "counter") {
+    if (const auto* const row = row_of(counter); row != nullptr) unit = row->unit;
+  }
 
   std::string name;
   const char* type;
+  std::string_view unit;  // "": this version does not know the counter
 };
 
 void head(std::string& out, const std::string& metric, std::string_view help, const char* type) {
   out += "# HELP " + metric + ' ' + escaped(help, "\\") + '\n';
   out += "# TYPE " + metric + ' ' + type + '\n';
+}
+
+// With its unit, which the format knows as a comment, and OpenMetrics by this word.
+void head(std::string& out, const Metric& metric, std::string_view help) {
+  if (!metric.unit.empty()) out += "# UNIT " + metric.name + ' ' + std::string(metric.unit) + '\n';
+  head(out, metric.name, help, metric.type);
 }
 
 std::string label(const char* name, const std::string& text) {
@@ -127,7 +136,7 @@ void counter_of_shards(std::string& out, const std::vector<LinkCounters>& links,
                        const std::string& name) {
   if (!is_of_shards(links, name)) return;
   const Metric metric(name, "stp_by_shard_");
-  head(out, metric.name, "of one shard: " + std::string(text_of_counter(name)), metric.type);
+  head(out, metric, "of one shard: " + std::string(text_of_counter(name)));
   for (const auto& of : links)
     for (const auto& counter : of.counters)
       for (std::size_t i = 0;
@@ -184,7 +193,7 @@ std::string prometheus_text(const std::vector<LinkCounters>& links) {
   std::string out;
   for (const auto& name : names_of(links)) {
     const Metric metric(name);
-    head(out, metric.name, text_of_counter(name), metric.type);
+    head(out, metric, text_of_counter(name));
     for (const auto& of : links)
       for (const auto& counter : of.counters)
         if (counter.name == name) add_sample(out, metric.name, of.link, counter.value);

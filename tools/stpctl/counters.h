@@ -14,8 +14,6 @@ namespace stp::stpctl {
 std::string_view text_of_counter(std::string_view name);
 // Returns whether the counter counts dropped frames.
 bool counts_drops(std::string_view name);
-// Returns whether it is no counter but a level, which falls as well.
-bool is_level(std::string_view name);
 
 // Counters in the text exposition format of Prometheus.
 struct LinkCounters {

@@ -227,7 +227,7 @@ class Errands {
 
 // One for each row of STP_SERVER_COUNTERS.
 struct ServerCounts {
-#define STP_COUNT(member, name, text) std::atomic<std::uint64_t> member{0};
+#define STP_COUNT(member, name, unit, text) std::atomic<std::uint64_t> member{0};
   STP_SERVER_COUNTERS(STP_COUNT)
 #undef STP_COUNT
 };
