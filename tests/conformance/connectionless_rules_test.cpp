@@ -153,22 +153,6 @@ TEST_F(ConnectionlessRules, a_full_queue_drops_and_counts_and_says_nothing) {
 }
 
 // protocol: 11.7
-TEST_F(ConnectionlessRules, a_duplicate_of_a_complete_block_changes_nothing_while_it_can_live) {
-  send(data(1, 4'096));
-  ASSERT_TRUE(get(pb.port));
-  std::memset(pb.target.data(), 0, pb.target.size());
-  inject_stu(stu(1, 0, 0, flag::kLast), 0, 4'096);
-  EXPECT_EQ(b.count(Counter::kDuplicateBlock), 1U);
-  EXPECT_TRUE(untouched());
-  EXPECT_FALSE(get(pb.port));
-
-  now += UnscheduledBlocks::kMemory;
-  send(data(1, 4'096));
-  EXPECT_TRUE(arrived(4'096)) << "by now the name may mean another Block";
-  EXPECT_TRUE(get(pb.port));
-}
-
-// protocol: 11.7
 TEST_F(ConnectionlessRules, a_block_left_unfinished_does_not_keep_its_name_for_ever) {
   inject_stu(stu(1, 0, 0), 0, 4'096);
   now += UnscheduledBlocks::kMemory;

@@ -62,44 +62,6 @@ TEST_F(DataRules, memory_is_bound_in_whole_buffers) {
   EXPECT_EQ(bind(more.all()), 0);
 }
 
-// protocol: 7.10
-TEST_F(DataRules, a_repeated_grant_changes_nothing_and_a_moved_one_begins_anew) {
-  const auto permission = grant(3 * 4'096);
-  inject_stu(stu(permission, 0, 0), 0, 4'096);
-  put(b, cb, cts());
-  settle();
-  inject_stu(stu(permission, 0, 0), 0, 4'096);
-  EXPECT_EQ(b.count(Counter::kDuplicateStu), 1U) << "what had come is still known";
-
-  put(b, cb, cts(0, kTargetBufx + 8));
-  settle();
-  inject_stu(stu(permission, 1, 4'096), 4'096, 4'096);
-  EXPECT_EQ(b.count(Counter::kOutsideGrant), 1U);
-  get(ca);
-  const auto moved = get(ca);
-  ASSERT_TRUE(moved);
-  put(a, ca, data(moved->header, 3 * 4'096));
-  settle();
-  EXPECT_TRUE(arrived(3 * 4'096, 8 * 4'096));
-
-  put(b, cb, cts(0, kTargetBufx + 16));
-  settle();
-  const auto after = get(ca);
-  ASSERT_TRUE(after);
-  put(a, ca, data(after->header, 3 * 4'096));
-  settle();
-  EXPECT_TRUE(untouched(16 * 4'096)) << "the Block is complete: nothing was granted";
-}
-
-// protocol: 7.11
-TEST_F(DataRules, a_transfer_keeps_the_blocksize_of_its_first_grant) {
-  grant(4 * 65'536);
-  put(b, cb, cts(1, kTargetBufx + 16, 0, kBlocksize - 1));
-  settle();
-  EXPECT_EQ(cb.user.refused(), 1U);
-  EXPECT_FALSE(get(ca));
-}
-
 // protocol: 7.14
 TEST_F(DataRules, what_users_can_make_a_node_keep_is_bounded) {
   std::uint32_t id = 1'000;

@@ -19,21 +19,6 @@ class FlagRules : public Writing {
       if (const auto h = parsed(frame).header; h.op() == Op::kData) all.push_back(h);
     return all;
   }
-  SendEntry request_state(std::uint32_t sync, std::uint32_t r_id, std::uint32_t b_num) {
-    auto rs = control(Op::kRequestState);
-    rs.header.sync = sync;
-    rs.header.b_num = b_num;
-    rs.header.d_id = r_id;
-    rs.header.s_id = kIId;
-    return rs;
-  }
-  wire::Header answer_to(const SendEntry& rs) {
-    put(a, ca, rs);
-    settle();
-    const auto answer = get(ca);
-    EXPECT_TRUE(answer && answer->header.op() == Op::kRequestStateResponse);
-    return answer ? answer->header : wire::Header{};
-  }
 };
 
 // protocol: 3.5, 8.11
@@ -104,47 +89,6 @@ TEST_F(FlagRules, order_stands_on_every_stu_and_in_the_header_that_is_delivered)
   const auto header = get(cb);
   ASSERT_TRUE(header);
   EXPECT_TRUE(header->header.has(flag::kOrder));
-}
-
-// protocol: 6.15, 8.11
-TEST_F(FlagRules, send_state_is_answered_once_when_the_block_is_complete) {
-  const auto permission = grant(2 * 4'096);
-  const auto asks = stu(permission, 1, 4'096, flag::kLast | flag::kSendState);
-  inject_stu(asks, 4'096, 4'096);
-  settle();
-  EXPECT_FALSE(get(ca)) << "STU 0 is missing";
-  inject_stu(stu(permission, 0, 0), 0, 4'096);
-  settle();
-  const auto answer = get(ca);
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->header.op(), Op::kRequestStateResponse);
-  EXPECT_EQ(answer->header.offset, 1U) << "B_seq";
-  EXPECT_EQ(answer->header.b_num, 0U);
-  EXPECT_FALSE(get(ca));
-
-  put(b, cb, control(Op::kNoOperation));
-  settle();
-  ASSERT_TRUE(get(ca));
-  EXPECT_FALSE(get(ca)) << "who does not ask is told nothing";
-}
-
-// protocol: 3.15, 6.4, 6.13
-TEST_F(FlagRules, request_state_asks_for_slots_for_a_transfer_or_for_a_block) {
-  const auto permission = grant(4'096);
-  put(a, ca, data(permission, 4'096));
-  settle();  // one header stands in B's queue
-  const auto slots = answer_to(request_state(1, wire::kNoId, wire::kNoId));
-  EXPECT_EQ(slots.param, 63);
-  EXPECT_EQ(slots.d_id, wire::kNoId);
-  EXPECT_EQ(slots.b_num, wire::kNoId);
-  const auto transfer = answer_to(request_state(2, kRId, wire::kNoId));
-  EXPECT_EQ(transfer.offset, 1U) << "B_seq";
-  EXPECT_EQ(transfer.d_id, kIId);
-  EXPECT_EQ(transfer.s_id, kRId);
-  EXPECT_EQ(transfer.b_num, wire::kNoId);
-  EXPECT_EQ(answer_to(request_state(3, kRId, 0)).b_num, 0U) << "complete";
-  EXPECT_EQ(answer_to(request_state(4, kRId, 1)).b_num, wire::kNoId) << "not complete";
-  EXPECT_EQ(cb.user.refused(), 0U);
 }
 
 // protocol: 9.4
