@@ -153,13 +153,6 @@ class STP_THREAD_SAFETY(capability("mutex")) Mutex {
     if (locked) order_.taken();
     return locked;
   }
-  // As try_lock(), of a thread that waits if it fails: the order is checked.
-  bool lock_at_once() STP_THREAD_SAFETY(try_acquire_capability(true)) {
-    order_.take();
-    if (take_free()) return true;
-    order_.leave();
-    return false;
-  }
   void unlock() STP_THREAD_SAFETY(release_capability()) {
     order_.leave();
     if (state_.exchange(State::kFree) == State::kWanted) call();
