@@ -13,12 +13,6 @@
 
 namespace stp::managed {
 
-bool Queue::reserve(std::size_t places) {
-  if (events_.size() + reserved_ + places > capacity_) return false;
-  reserved_ += places;
-  return true;
-}
-
 stm_event_t& Queue::push() {
   STP_ASSERT(reserved_ > 0, "an event has a place that was reserved");
   --reserved_;

@@ -32,7 +32,11 @@ class Queue {
   [[nodiscard]] Domain& domain() const { return *domain_; }
 
   // Returns false if there are not that many free places.
-  bool reserve(std::size_t places);
+  bool reserve(std::size_t places) {
+    if (events_.size() + reserved_ + places > capacity_) return false;
+    reserved_ += places;
+    return true;
+  }
   void release(std::size_t places) {
     STP_ASSERT(places <= reserved_, "a place that is released was reserved");
     reserved_ -= places;
