@@ -10,17 +10,18 @@ cd "${1:?usage: rooms.sh ROOT [--list]}" || exit 1
 mapfile -t files < <(find stp dpdk_port libst tools -type f \( -name '*.cpp' -o -name '*.h' -o -name '*.c' \) | sort)
 [ "${#files[@]}" -gt 0 ] || { echo "no sources in $1"; exit 1; }
 
-# An include names a header from the root or from beside the file. Its own source does not count.
+# An include names a header from the root, from beside the file, or, between < and >, from a folder of public headers. Its own
+# source does not count.
 single=$(awk '
   function stem(name) { sub(/\.[^.\/]*$/, "", name); return name }
-  BEGIN { for (i = 1; i < ARGC; ++i) known[ARGV[i]] = 1 }
-  /^[ \t]*#[ \t]*include[ \t]*"/ {
-    split($0, part, "\"")
+  BEGIN { for (i = 1; i < ARGC; ++i) known[ARGV[i]] = 1; split("libst/include/ libst/udapl/dat1/include/", places, " ") }
+  /^[ \t]*#[ \t]*include[ \t]*["<]/ {
+    split($0, part, /["<>]/)
     header = part[2]
-    if (!(header in known)) {
-      header = FILENAME
-      sub(/[^\/]*$/, part[2], header)
-    }
+    beside = FILENAME
+    sub(/[^\/]*$/, header, beside)
+    for (at in places) if (places[at] header in known) header = places[at] header
+    if (!(header in known)) header = beside
     if (header in known && stem(header) != stem(FILENAME) && !((header, FILENAME) in seen)) {
       seen[header, FILENAME] = 1
       ++users[header]
@@ -29,7 +30,7 @@ single=$(awk '
   }
   END {
     for (header in users)
-      if (users[header] == 1 && header !~ /\/include\//) print header ": " user[header] " alone includes it"
+      if (users[header] == 1) print header ": " user[header] " alone includes it"
   }' "${files[@]}" | sort)
 [ "${2-}" = --list ] && printf '%s\n' "$single"
 singles=$(grep -c . <<<"$single")
