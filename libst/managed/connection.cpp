@@ -39,6 +39,7 @@ int Connection::cannot_post() const {
 
 // Runs once per operation, so it is one function.
 [[gnu::flatten]] int Connection::post() {
+  domain_->mutex().is_held();
   if (const auto error = cannot_post(); error != 0) return error;
   if (!operations_.post(posted_)) return confirm_quiet_puts(), -EAGAIN;
   ++posted_;
@@ -50,6 +51,7 @@ int Connection::cannot_post() const {
 }
 
 int Connection::send_at_once(const Pieces& bytes) {
+  domain_->mutex().is_held();
   if (const auto error = cannot_post(); error != 0) return error;
   if (!is_up()) return -EAGAIN;
   session_->sequencer.expire(domain_->time());
@@ -62,12 +64,14 @@ int Connection::send_at_once(const Pieces& bytes) {
 }
 
 void Connection::has_posted() {
+  domain_->mutex().is_held();
   send_soon();
   // Mostly its deadline is that of what was posted before.
   if (session_->sequencer.next_deadline() < domain_->due(entry_)) domain_->look_before(*this);
 }
 
 int Connection::post_receive(PostedReceive receive) {
+  domain_->mutex().is_held();
   if (reports_.pool() != nullptr)
     return client::fail(-EINVAL, "the connection has a pool: post the receive there");
   const bool leftovers = ending() && ending_.keeps_messages();
@@ -94,6 +98,7 @@ int Connection::set_watermark(std::uint64_t receives) {
 }
 
 int Connection::refuse_read(std::uint32_t request) {
+  domain_->mutex().is_held();
   if (!exchanges_messages()) return -ENOTCONN;
   session_->sequencer.expire(domain_->time());
   const auto error = session_->sequencer.refuse(request);
@@ -103,6 +108,7 @@ int Connection::refuse_read(std::uint32_t request) {
 
 // Cancels what was posted first with that context, be it an operation or a receive.
 int Connection::cancel(std::uint64_t context) {
+  domain_->mutex().is_held();
   auto* const operation = operations_.find(context);
   const auto before =
       operation != nullptr ? operation->posted : std::numeric_limits<std::uint64_t>::max();
@@ -139,6 +145,7 @@ void Connection::confirm_quiet_puts() {
 }
 
 void Connection::revoke(const Access& access) {
+  domain_->mutex().is_held();
   if (!session_ || over() || !served_regions_.serves(access.key())) return;
   session_->sequencer.expire(domain_->time());
   served_regions_.revoke(session_->sequencer, access.key());
@@ -155,6 +162,7 @@ Time Connection::next_deadline() const {
 }
 
 void Connection::progress(Time now) {
+  domain_->mutex().is_held();
   look();
   advance(now);
   conclude(now);
@@ -246,6 +254,7 @@ bool Connection::move(Time now) {
 }
 
 void Connection::send_soon() {
+  domain_->mutex().is_held();
   if (session_->sequencer.has_request()) domain_->send_soon(*this);
 }
 
@@ -309,6 +318,7 @@ void Connection::on_read_request(const Completion& c) {
 
 // The peer requests a region by its key.
 void Connection::on_region_request(const Completion& c) {
+  domain_->mutex().is_held();
   auto& sequencer = session_->sequencer;
   if (c.tag == kEagerKey &&
       session_->eager_in.serve(sequencer, c.request, session_->staging, endpoint_))
@@ -344,6 +354,7 @@ void Connection::query(stm_connection_info_t& info) const {
 
 void Connection::take_channel(EndpointId endpoint, const client::GivenChannel& given,
                               std::shared_ptr<ipc::SharedMemory> memory, const Staging& staging) {
+  domain_->mutex().is_held();
   STP_ASSERT(!session_ && (state_.allows(Event::kOpened) || state_.allows(Event::kRequest)),
              "a channel is taken to connect, or came from a listener");
   endpoint_ = endpoint;
@@ -368,6 +379,7 @@ int Connection::ask_for_channel(client::GivenChannel& given,
 }
 
 int Connection::connect(Wanted wanted, const Staging& staging, Hello hello) {
+  domain_->mutex().is_held();
   client::GivenChannel given{};
   std::shared_ptr<ipc::SharedMemory> memory;
   wanted_ = std::make_unique<Wanted>(std::move(wanted));
@@ -385,6 +397,7 @@ int Connection::connect(Wanted wanted, const Staging& staging, Hello hello) {
 
 // The present address is tried from now on: somebody has to answer within its share of the time.
 void Connection::await_answer(Time now) {
+  domain_->mutex().is_held();
   auto& [mac, uport, silent, deadline, others] = *wanted_;
   // It was over before the station was known.
   if (others && silent <= now) silent = now + Handshake::kStillSilent;
@@ -402,6 +415,7 @@ void Connection::await_answer(Time now) {
 // Nobody has answered yet; or, if `failed`, the link has given up. Returns true if the connection
 // goes on: it waits for longer, or asks at the next address.
 bool Connection::dials_on(Time now, bool failed) {
+  domain_->mutex().is_held();
   if (!is_dialing() || !wanted_->others || wanted_->others->is_over()) return false;
   auto& others = *wanted_->others;
   auto& backend = domain_->backend();
@@ -428,6 +442,7 @@ bool Connection::dials_on(Time now, bool failed) {
 
 // Asks at the present address of those that are left, or at the next one that the link reaches.
 void Connection::dial(Time now) {
+  domain_->mutex().is_held();
   constexpr Time kAskedAgain = 5 * kMillisecond;
   auto& others = *wanted_->others;
   for (;;) {
@@ -461,6 +476,7 @@ std::string Connection::tried() const {
 void Connection::expect(std::shared_ptr<Listener> listener, EndpointId endpoint,
                         const MacAddr& peer, const client::GivenChannel& given,
                         std::shared_ptr<ipc::SharedMemory> memory, const Staging& staging) {
+  domain_->mutex().is_held();
   listener_ = std::move(listener);
   peer_mac_ = peer;
   handshake_.expect(domain_->now());
@@ -470,6 +486,7 @@ void Connection::expect(std::shared_ptr<Listener> listener, EndpointId endpoint,
 
 // Called once the Virtual Connection is open or has failed. Returns false if it failed.
 bool Connection::opened(Time now) {
+  domain_->mutex().is_held();
   ask::VcInfo::Reply reply{};
   const auto& info = reply.facts;
   if (channel_.state() == ChannelState::kOpen)
@@ -539,6 +556,7 @@ int Connection::reject(const Hello& hello) {
 }
 
 void Connection::decide(Event event, const Hello& hello) {
+  domain_->mutex().is_held();
   listener_->decided(*this);
   listener_.reset();
   state_.must(event);
@@ -565,6 +583,7 @@ void Connection::up() {
 // ---- how it ends: by either program, by the link, or by a timeout ----
 
 int Connection::disconnect(bool abrupt, Farewell why) {
+  domain_->mutex().is_held();
   switch (state_.state()) {
     case State::kIdle:
     case State::kEnded:
@@ -599,6 +618,7 @@ int Connection::disconnect(bool abrupt, Farewell why) {
 
 // Closes the channel of a graceful end once all operations have completed.
 void Connection::settle() {
+  domain_->mutex().is_held();
   if (!state_.allows(Event::kDrained)) return;
   if (!operations_.empty()) return confirm_quiet_puts();
   if (session_->eager_in.has_untold()) session_->eager_in.tell(session_->sequencer);
@@ -620,6 +640,7 @@ void Connection::check_channel() {
 }
 
 void Connection::check_time(Time now) {
+  domain_->mutex().is_held();
   if (now >= receives_.starved_at())
     return end({.flushed = -ECANCELED, .event = STM_FAILED, .status = -ENOBUFS},
                Farewell::kNoReceive);
@@ -657,6 +678,7 @@ void Connection::abandon() {
 }
 
 void Connection::end(const End& end, Farewell why) {
+  domain_->mutex().is_held();
   if (over()) return;
   // Withdraws all grants and stops sending before any memory is given back.
   if (channel_.is_taken()) channel_.close(true, to_option(why));
@@ -714,6 +736,7 @@ void Connection::flush(int status) {
 // Takes what arrived before the channel was closed: its sender has been told that it arrived. A
 // pool keeps its receives for other connections.
 void Connection::take_last() {
+  domain_->mutex().is_held();
   if (!session_) return;
   channel_.receive(session_->sequencer, domain_->now());
   Completion c;

@@ -124,37 +124,40 @@ class Domain : public std::enable_shared_from_this<Domain> {
   [[nodiscard]] const MemoryCache& released() const { return released_; }
 
   // ---- under its mutex ----
-  [[nodiscard]] BufxSpace& bufx_space() { return bufx_space_; }
+  [[nodiscard]] BufxSpace& bufx_space() STP_REQUIRES(mutex_) { return bufx_space_; }
   [[nodiscard]] StagingArea& staging() { return staging_; }
-  [[nodiscard]] LinkWatch& link_watch() { return link_watch_; }
+  [[nodiscard]] LinkWatch& link_watch() STP_REQUIRES(mutex_) { return link_watch_; }
   // Handles of the objects on this domain.
-  void adopt(Handle child, client::Kind kind) { children_[child] = kind; }
-  void forget(Handle child);
-  void activate(std::shared_ptr<Connection> connection);
-  void activate(std::shared_ptr<Listener> listener) { listeners_.push_back(std::move(listener)); }
-  void deactivate(const Listener& listener);
-  [[nodiscard]] const std::vector<std::shared_ptr<Connection>>& connections() const {
+  void adopt(Handle child, client::Kind kind) STP_REQUIRES(mutex_) { children_[child] = kind; }
+  void forget(Handle child) STP_REQUIRES(mutex_);
+  void activate(std::shared_ptr<Connection> connection) STP_REQUIRES(mutex_);
+  void activate(std::shared_ptr<Listener> listener) STP_REQUIRES(mutex_) {
+    listeners_.push_back(std::move(listener));
+  }
+  void deactivate(const Listener& listener) STP_REQUIRES(mutex_);
+  [[nodiscard]] const std::vector<std::shared_ptr<Connection>>& connections() const
+      STP_REQUIRES(mutex_) {
     return connections_;
   }
   // Of the connections whose peer's Node has answered, until they are over.
-  [[nodiscard]] LivingPeers& living_peers() { return living_peers_; }
-  [[nodiscard]] SilentPeers& silent_peers() { return silent_peers_; }
-  void add_access(std::uint32_t key, std::shared_ptr<Access> access);
-  void remove_access(std::uint32_t key) { accesses_.erase(key); }
-  [[nodiscard]] std::shared_ptr<Access> find_access(std::uint32_t key) const;
-  [[nodiscard]] std::uint32_t new_key();
+  [[nodiscard]] LivingPeers& living_peers() STP_REQUIRES(mutex_) { return living_peers_; }
+  [[nodiscard]] SilentPeers& silent_peers() STP_REQUIRES(mutex_) { return silent_peers_; }
+  void add_access(std::uint32_t key, std::shared_ptr<Access> access) STP_REQUIRES(mutex_);
+  void remove_access(std::uint32_t key) STP_REQUIRES(mutex_) { accesses_.erase(key); }
+  [[nodiscard]] std::shared_ptr<Access> find_access(std::uint32_t key) const STP_REQUIRES(mutex_);
+  [[nodiscard]] std::uint32_t new_key() STP_REQUIRES(mutex_);
   // Moves headers, requests, timers and completions, as far as possible. Visits only connections
   // with something to do.
-  void progress();
+  void progress() STP_REQUIRES(mutex_);
   // The next turn visits the connection, with or without news.
-  void visit(Connection& connection);
+  void visit(Connection& connection) STP_REQUIRES(mutex_);
   // The connection has closed its channel and needs no more news.
-  void disown(Connection& connection);
+  void disown(Connection& connection) STP_REQUIRES(mutex_);
   // It has another one.
-  void readdress(Connection& connection);
+  void readdress(Connection& connection) STP_REQUIRES(mutex_);
   // The connection has something to send. Consecutive posts leave together: the first one at once
   // or with a burst, the others with the next turn of any thread.
-  void send_soon(Connection& connection);
+  void send_soon(Connection& connection) STP_REQUIRES(mutex_);
   // Holds back what is posted while it exists, then sends it together. Under the domain's mutex.
   class PostingList {
    public:
@@ -174,32 +177,34 @@ class Domain : public std::enable_shared_from_this<Domain> {
     std::size_t bytes_ = 0;
   };
   // The deadline of the connection as the agenda knows it.
-  [[nodiscard]] Time due(const Agenda::Entry& entry) const { return agenda_.due(entry); }
+  [[nodiscard]] Time due(const Agenda::Entry& entry) const STP_REQUIRES(mutex_) {
+    return agenda_.due(entry);
+  }
   // Something was posted on the connection: its deadline may be earlier than the thread's next
   // look.
-  void look_before(Connection& connection);
-  void look_before(Time deadline);
+  void look_before(Connection& connection) STP_REQUIRES(mutex_);
+  void look_before(Time deadline) STP_REQUIRES(mutex_);
   // The current time, read once for a burst of posts.
-  Time time();
+  Time time() STP_REQUIRES(mutex_);
   // Reads the clock. All connections get their time from here. It never goes back.
-  Time now() { return time_ = clock_.now(); }
-  void look_for_connections() { look_for_connections_ = true; }
+  Time now() STP_REQUIRES(mutex_) { return time_ = clock_.now(); }
+  void look_for_connections() STP_REQUIRES(mutex_) { look_for_connections_ = true; }
   // Looks for connections at `deadline` at the latest, in whichever thread waits.
-  void look_for_connections(Time deadline);
+  void look_for_connections(Time deadline) STP_REQUIRES(mutex_);
   void wake_waiters();
   // Queues have free places again: visit the connections that wait for one.
-  void places_freed() { places_freed_ = true; }
+  void places_freed() STP_REQUIRES(mutex_) { places_freed_ = true; }
   // Returns the memory of `handle`; nullptr: not one of this domain.
-  Memory* find_memory(Handle handle) {
+  Memory* find_memory(Handle handle) STP_REQUIRES(mutex_) {
     return handle == known_memory_.first ? known_memory_.second : look_up_memory(handle);
   }
   // A pool has a new receive, which a message may wait for.
-  void receive_posted();
+  void receive_posted() STP_REQUIRES(mutex_);
   int alloc_mx(RegionId region, std::uint8_t permissions, std::uint16_t& out);
   void free_mx(EndpointId endpoint, std::uint16_t mx);
 
   [[nodiscard]] EndpointId first_endpoint() const { return first_endpoint_; }
-  void need_staging() { needs_staging_ = true; }
+  void need_staging() STP_REQUIRES(mutex_) { needs_staging_ = true; }
 
   // Makes sure that a connection can have a block of staging. Returns 0, or a negative errno.
   int provide_staging();
@@ -213,20 +218,20 @@ class Domain : public std::enable_shared_from_this<Domain> {
   void fetch_ahead_of(std::span<const stm_event_t> events);
 
  private:
-  Memory* look_up_memory(Handle handle);
+  Memory* look_up_memory(Handle handle) STP_REQUIRES(mutex_);
   // A turn of the background thread. Returns when the next one is due; 0: at once.
   Time background_turn();
-  int drain(Queue& queue, stm_event_t* events, int max);
-  void look_around();
-  void take_turn(Time now);
-  void visit_all(Time now);
-  void count_connections();
-  void look_at_states();
-  void end_turn();
-  void drop(Agenda::Entry& entry);
-  bool pump_all();
-  void end_list(unsigned posts_before, std::size_t bytes);
-  void send_all();
+  int drain(Queue& queue, stm_event_t* events, int max) STP_REQUIRES(mutex_);
+  void look_around() STP_REQUIRES(mutex_);
+  void take_turn(Time now) STP_REQUIRES(mutex_);
+  void visit_all(Time now) STP_REQUIRES(mutex_);
+  void count_connections() STP_REQUIRES(mutex_);
+  void look_at_states() STP_REQUIRES(mutex_);
+  void end_turn() STP_REQUIRES(mutex_);
+  void drop(Agenda::Entry& entry) STP_REQUIRES(mutex_);
+  bool pump_all() STP_REQUIRES(mutex_);
+  void end_list(unsigned posts_before, std::size_t bytes) STP_REQUIRES(mutex_);
+  void send_all() STP_REQUIRES(mutex_);
   [[nodiscard]] std::atomic<std::uint32_t>& events_word() const { return backend_->page().events; }
   void end_connections();
   void retire_children();
@@ -245,36 +250,40 @@ class Domain : public std::enable_shared_from_this<Domain> {
 
   Mutex mutex_{LockRank::kDomain};  // protects the following members
   const MappingGateMember gate_{mutex_};
-  BufxSpace bufx_space_;
-  StagingArea staging_;
-  LinkWatch link_watch_;
-  std::map<Handle, client::Kind> children_;
-  std::vector<std::shared_ptr<Connection>> connections_;  // with a channel
-  std::atomic<bool> has_many_{false};                     // of them
-  LivingPeers living_peers_;
-  SilentPeers silent_peers_;
-  std::vector<std::shared_ptr<Listener>> listeners_;
-  std::map<std::uint32_t, std::shared_ptr<Access>> accesses_;  // by key
-  std::uint32_t accepts_seen_ = 0;
-  Time connections_due_ = kNever;  // when to look for new connections at the latest
-  [[nodiscard]] Time next_deadline() const {
+  BufxSpace bufx_space_ STP_GUARDED_BY(mutex_);
+  StagingArea staging_;  // says which of its functions need which lock
+  LinkWatch link_watch_ STP_GUARDED_BY(mutex_);
+  std::map<Handle, client::Kind> children_ STP_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<Connection>> connections_ STP_GUARDED_BY(mutex_);  // with a channel
+  std::atomic<bool> has_many_{false};                                            // of them
+  LivingPeers living_peers_ STP_GUARDED_BY(mutex_);
+  SilentPeers silent_peers_ STP_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<Listener>> listeners_ STP_GUARDED_BY(mutex_);
+  std::map<std::uint32_t, std::shared_ptr<Access>> accesses_ STP_GUARDED_BY(mutex_);  // by key
+  std::uint32_t accepts_seen_ STP_GUARDED_BY(mutex_) = 0;
+  // When to look for new connections at the latest.
+  Time connections_due_ STP_GUARDED_BY(mutex_) = kNever;
+  [[nodiscard]] Time next_deadline() const STP_REQUIRES(mutex_) {
     return std::min(agenda_.next_deadline(), connections_due_);
   }
-  bool look_for_connections_ = false, places_freed_ = false, link_lost_ = false;
-  bool needs_staging_ = false;
-  Agenda agenda_;
-  std::vector<Agenda::Entry*> gone_;
-  std::vector<Connection*> unsent_;      // with something to send
-  std::atomic<bool> has_unsent_{false};  // and nobody has been told yet
-  bool in_turn_ = false, in_list_ = false;
+  bool look_for_connections_ STP_GUARDED_BY(mutex_) = false;
+  bool places_freed_ STP_GUARDED_BY(mutex_) = false;
+  bool link_lost_ STP_GUARDED_BY(mutex_) = false;
+  bool needs_staging_ STP_GUARDED_BY(mutex_) = false;
+  Agenda agenda_ STP_GUARDED_BY(mutex_);
+  std::vector<Agenda::Entry*> gone_ STP_GUARDED_BY(mutex_);
+  std::vector<Connection*> unsent_ STP_GUARDED_BY(mutex_);  // with something to send
+  std::atomic<bool> has_unsent_{false};                     // and nobody has been told yet
+  bool in_turn_ STP_GUARDED_BY(mutex_) = false;
+  bool in_list_ STP_GUARDED_BY(mutex_) = false;
   // The program takes several events at a time: expect it to post as many and poll again.
-  bool in_bulk_ = false;
-  unsigned posts_ = 0;          // since the last turn
-  std::size_t list_bytes_ = 0;  // of lists that have not left
-  unsigned waiters_ = 0;        // threads asleep in wait()
-  port::TurnClock clock_;
-  Time time_ = 0;
-  std::pair<Handle, Memory*> known_memory_{};  // the one found last
+  bool in_bulk_ STP_GUARDED_BY(mutex_) = false;
+  unsigned posts_ STP_GUARDED_BY(mutex_) = 0;          // since the last turn
+  std::size_t list_bytes_ STP_GUARDED_BY(mutex_) = 0;  // of lists that have not left
+  unsigned waiters_ STP_GUARDED_BY(mutex_) = 0;        // threads asleep in wait()
+  port::TurnClock clock_ STP_GUARDED_BY(mutex_);
+  Time time_ STP_GUARDED_BY(mutex_) = 0;
+  std::pair<Handle, Memory*> known_memory_ STP_GUARDED_BY(mutex_){};  // the one found last
 
   std::atomic<Time> thread_looks_{0};  // when the thread or a waiter looks next unless woken
   Background background_{*backend_};

@@ -42,6 +42,7 @@ void Listener::close() {
 }
 
 void Listener::accept() {
+  domain_->mutex().is_held();
   tell();
   bool full = false;
   do full = requested_ + expected_.size() >= backlog_ && !make_room();
@@ -51,6 +52,7 @@ void Listener::accept() {
 }
 
 bool Listener::take_one() {
+  domain_->mutex().is_held();
   if (!domain_->staging().has_free()) {
     domain_->need_staging();
     return false;
@@ -69,6 +71,7 @@ bool Listener::take_one() {
 // the oldest one of the station that has most silent connections. Returns false if there is none.
 // protocol: 9.40
 bool Listener::make_room() {
+  domain_->mutex().is_held();
   const auto now = domain_->now();
   const auto silent_of = [this](const MacAddr& mac) {
     return std::ranges::count_if(expected_, [&mac](const Expected& other) {
@@ -93,6 +96,7 @@ bool Listener::make_room() {
 }
 
 void Listener::requested(const std::shared_ptr<Connection>& connection) {
+  domain_->mutex().is_held();
   const auto expected = drop_expected(*connection);
   STP_ASSERT(expected, "a connection that asks was expected");
   ++requested_;
@@ -129,6 +133,7 @@ bool Listener::drop_expected(const Connection& connection) {
 // One that has ended before the program was told of it is none for the program: who asks and goes,
 // again and again, leaves nothing.
 void Listener::drop_untold(const Connection& connection) {
+  domain_->mutex().is_held();
   const auto found = std::ranges::find_if(
       untold_, [&connection](const auto& untold) { return &*untold == &connection; });
   if (found == untold_.end()) return;
@@ -138,6 +143,7 @@ void Listener::drop_untold(const Connection& connection) {
 }
 
 void Listener::decided(const Connection& connection) {
+  domain_->mutex().is_held();
   if (!drop_expected(connection)) {
     STP_ASSERT(requested_ > 0, "a connection that is decided had asked");
     --requested_;

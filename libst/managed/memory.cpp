@@ -375,8 +375,10 @@ void Access::revoke() {
   revoked_ = true;
   // From here on the link refuses access to these Mx. revoke() below informs the peers.
   for (const auto& [endpoint, mx] : mxs_) domain()->free_mx(endpoint, mx);
-  domain()->remove_access(key_);
-  for (const auto& connection : domain()->connections()) connection->revoke(*this);
+  auto& of = *domain();
+  of.mutex().is_held();
+  of.remove_access(key_);
+  for (const auto& connection : of.connections()) connection->revoke(*this);
   STP_ASSERT(memory_->uses > 0 && memory_->regions > 0, "a region's memory is in use");
   --memory_->uses;
   --memory_->regions;

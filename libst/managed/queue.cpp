@@ -27,6 +27,7 @@ int Queue::take(stm_event_t* events, int max) {
   const auto count = std::min(events_.size(), static_cast<std::size_t>(std::max(max, 0)));
   for (std::size_t i = 0; i < count; ++i, events_.pop_front()) events[i] = events_.front();
   if (count == 0) return 0;
+  domain_->mutex().is_held();
   domain_->places_freed();
   if (fd_ && events_.empty()) {
     std::uint64_t value;
@@ -80,7 +81,9 @@ void Reports::tell(std::uint32_t kind, int status) {
 
 void Reports::release_send() {
   outlets_.sends.release();
-  outlets_.sends->domain().places_freed();
+  auto& domain = outlets_.sends->domain();
+  domain.mutex().is_held();
+  domain.places_freed();
 }
 
 namespace {

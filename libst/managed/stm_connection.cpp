@@ -375,6 +375,7 @@ constexpr std::size_t kWord = 8;
 int post(Connection& connection, Operation& draft, stm_memory_t memory, bool written) {
   if ((draft.flags & ~kAllFlags) != 0) return fail(-EINVAL, "flags has unknown bits");
   auto& domain = *connection.domain();
+  domain.mutex().is_held();
   const bool given = memory != nullptr;
   if (given) draft.memory = domain.find_memory(reinterpret_cast<stp::client::Handle>(memory));
   if (given && draft.memory == nullptr && find<Memory>(memory)) return other_domain();

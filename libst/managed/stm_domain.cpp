@@ -85,7 +85,8 @@ int open_region(stm_memory_t memory, const Access::Terms& terms, stm_region_t* r
 
 // Quiet operations end without an event, and lazy ones late. If only such operations use the
 // memory, this asks for their confirmation and waits for it, up to kLongest.
-void confirm_quiet_uses(Domain& domain, const Memory& memory, stp::Lock& guard) {
+void confirm_quiet_uses(Domain& domain, const Memory& memory, stp::Lock& guard)
+    STP_REQUIRES(domain.mutex()) {
   constexpr stp::Time kLongest = 100 * stp::kMillisecond, kInterval = 50 * stp::kMicrosecond;
   const auto until = domain.now() + kLongest;
   while (memory.uses != 0 && domain.now() < until) {
@@ -197,6 +198,7 @@ int stm_memory_withdraw(stm_memory_t memory) {
     domain->forget(reinterpret_cast<Handle>(memory));
     found->withdrawn = found->uses != 0;
     const auto in_use = [&] {
+      domain->mutex().is_held();
       bool any = false;
       for (const auto& connection : std::vector(domain->connections()))
         any |= connection->withdraw(*found);
@@ -501,6 +503,7 @@ int stm_pool_post(stm_pool_t pool, uint64_t context, stm_memory_t memory, void* 
     if (!found) return -EBADF;
     return post_receive(*found, context, memory, ptr, length,
                         [&](Domain& domain, PostedReceive&& receive) {
+                          domain.mutex().is_held();
                           if (found->receives.size() >= found->capacity) return -EAGAIN;
                           found->receives.push_back(std::move(receive));
                           domain.receive_posted();
