@@ -91,8 +91,8 @@ class PcapngTap final : public port::Tap {
   }
 
  private:
-  PcapngWriter& writer_;
   Mutex mutex_;
+  PcapngWriter& writer_ STP_GUARDED_BY(mutex_);
 };
 
 }  // namespace stp::trace

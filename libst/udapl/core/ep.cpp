@@ -171,6 +171,7 @@ bool Ep::enter(EpInput input) {
 }
 
 stm_connection_attr_t Ep::connection_attr() const {
+  ia().mutex().is_held();
   stm_connection_attr_t attr{};
   attr.size = sizeof attr;
   attr.events = ia().progress().queue();
@@ -233,6 +234,7 @@ Result Ep::dup_connect(Ep& other, std::uint32_t timeout, std::span<const std::by
 }
 
 Result Ep::accept(stm_connection_t connection, std::span<const std::byte> private_data) {
+  ia().mutex().is_held();
   if (private_data.size() > kMaxPrivateData || !parts_.connect) return Result::kInvalidParameter;
   if (!state_.next(EpInput::kAccept)) return Result::kInvalidState;
   const auto attr = connection_attr();
@@ -494,6 +496,7 @@ void Ep::watch_allocation() {
 }
 
 void Ep::passed_watermark(std::uint64_t buffers) {
+  ia().mutex().is_held();
   const auto passed = [&](int mark) {
     return mark >= 0 && buffers > static_cast<std::uint64_t>(mark);
   };
@@ -538,6 +541,7 @@ DtoStatus status_of(int error) {
 }  // namespace
 
 Result Ep::check_request(Flags flags) {
+  ia().mutex().is_held();
   if (freed()) return Result::kInvalidHandle;
   constexpr Flags kKnown = kSuppress | kSolicitedWait | kUnsignalled | kBarrierFence;
   if ((flags & ~kKnown) != 0) return Result::kInvalidParameter;

@@ -189,6 +189,7 @@ Result Cno::take_trigger(void*& evd) {
 }
 
 void Cno::trigger(const std::shared_ptr<Evd>& evd) {
+  ia().mutex().is_held();
   if (agent_)
     ia().call_later([agent = std::exchange(agent_, {}), handle = evd->handle()] { agent(handle); });
   if (std::find(triggered_.begin(), triggered_.end(), evd) != triggered_.end()) return;
@@ -208,6 +209,7 @@ void Cno::abandon() {
 }
 
 void Cno::abort() {
+  ia().mutex().is_held();
   for (auto* const waiter : waiters_) ia().progress().wake(*waiter);
 }
 
@@ -239,6 +241,7 @@ Result Evd::free() {
 }
 
 void Evd::push(Event event) {
+  ia().mutex().is_held();
   if (freed()) return;
   if (!has_place()) {
     if (event.srq) event.srq->reaped();
@@ -260,6 +263,7 @@ void Evd::push(Event event) {
 
 // Reports the overflow once. Later losses cannot be counted.
 void Evd::overflow() {
+  ia().mutex().is_held();
   if (overflown_) return;
   overflown_ = true;
   Event event;
@@ -385,6 +389,7 @@ void Evd::detach_other() {
 }
 
 void Evd::abort() {
+  ia().mutex().is_held();
   if (waiter_ != nullptr) ia().progress().wake(*waiter_);
 }
 

@@ -18,7 +18,11 @@ constexpr std::size_t kQueueCapacity = std::size_t{1} << 20;
 
 }  // namespace
 
-Ia::Ia() : Object(Kind::kIa, *this), progress_([this](const stm_event_t& e) { on_event(e); }) {}
+Ia::Ia()
+    : Object(Kind::kIa, *this), progress_([this](const stm_event_t& e) {
+        mutex_.is_held();
+        on_event(e);
+      }) {}
 
 Ia::~Ia() {
   if (domain_ != nullptr) stm_domain_close(domain_);
@@ -188,7 +192,12 @@ void Ia::run_watcher() {
   Lock lock(mutex_);
   while (!stopping_) {
     progress_.wait(
-        lock, watcher_waiter_, [this] { return stopping_ || !calls_.empty(); }, Deadline::max());
+        lock, watcher_waiter_,
+        [this] {
+          mutex_.is_held();
+          return stopping_ || !calls_.empty();
+        },
+        Deadline::max());
     while (!calls_.empty()) {
       const auto call = std::move(calls_.front());
       calls_.pop_front();

@@ -37,70 +37,71 @@ class Ia : public Object {
 
   // ---- for the objects; all except mutex() under the mutex ----
   Mutex& mutex() STP_RETURNS_LOCK(mutex_) { return mutex_; }
-  Progress& progress() { return progress_; }
-  StagingPool& staging() { return staging_; }
+  Progress& progress() STP_REQUIRES(mutex_) { return progress_; }
+  StagingPool& staging() STP_REQUIRES(mutex_) { return staging_; }
   [[nodiscard]] stm_domain_t domain() const { return domain_; }
 
   template <typename Made>
-  std::shared_ptr<Made> adopt(std::shared_ptr<Made> object) {
+  std::shared_ptr<Made> adopt(std::shared_ptr<Made> object) STP_REQUIRES(mutex_) {
     objects_.emplace(object.get(), object);
     return object;
   }
-  void forget(Object& object);
+  void forget(Object& object) STP_REQUIRES(mutex_);
   // The object need not be freed any more before the IA closes.
-  void release(Object& object) { objects_.erase(&object); }
+  void release(Object& object) STP_REQUIRES(mutex_) { objects_.erase(&object); }
 
-  [[nodiscard]] bool has_place_for_ep() const { return eps_ < kMaxEps; }
-  void count_ep(int change) {
+  [[nodiscard]] bool has_place_for_ep() const STP_REQUIRES(mutex_) { return eps_ < kMaxEps; }
+  void count_ep(int change) STP_REQUIRES(mutex_) {
     STP_ASSERT(eps_ + change >= 0 && eps_ + change <= kMaxEps, "an EP is counted once");
     eps_ += change;
   }
 
-  std::uint32_t add_lmr(Lmr& lmr);
-  void remove_lmr(std::uint32_t context) { lmrs_.erase(context); }
-  [[nodiscard]] Lmr* find_lmr(std::uint32_t context) const;
+  std::uint32_t add_lmr(Lmr& lmr) STP_REQUIRES(mutex_);
+  void remove_lmr(std::uint32_t context) STP_REQUIRES(mutex_) { lmrs_.erase(context); }
+  [[nodiscard]] Lmr* find_lmr(std::uint32_t context) const STP_REQUIRES(mutex_);
 
-  void add_connection(stm_connection_t connection, std::shared_ptr<Ep> ep);
+  void add_connection(stm_connection_t connection, std::shared_ptr<Ep> ep) STP_REQUIRES(mutex_);
   // Closes it. The EP lives until all events of the connection have been dispatched.
-  void close_connection(stm_connection_t connection);
+  void close_connection(stm_connection_t connection) STP_REQUIRES(mutex_);
 
-  Listeners& listeners() { return listeners_; }
+  Listeners& listeners() STP_REQUIRES(mutex_) { return listeners_; }
 
   // `about`: the EVD that the event concerns; it does not get the event itself.
-  void tell_async(Event event, const Evd* about = nullptr);
+  void tell_async(Event event, const Evd* about = nullptr) STP_REQUIRES(mutex_);
   // Starts a thread that dispatches events while nobody waits: for agents and descriptors.
-  void watch();
+  void watch() STP_REQUIRES(mutex_);
   // Calls it from that thread.
-  void call_later(std::function<void()> call);
+  void call_later(std::function<void()> call) STP_REQUIRES(mutex_);
 
  private:
-  int open_domain(const std::string& link);
-  void on_event(const stm_event_t& event);
-  void link_event(const stm_event_t& event);
-  void request(const stm_event_t& event);
+  // Nobody else knows the IA yet.
+  int open_domain(const std::string& link) STP_THREAD_SAFETY(no_thread_safety_analysis);
+  void on_event(const stm_event_t& event) STP_REQUIRES(mutex_);
+  void link_event(const stm_event_t& event) STP_REQUIRES(mutex_);
+  void request(const stm_event_t& event) STP_REQUIRES(mutex_);
   void run_watcher();
   void stop();
 
   Mutex mutex_{LockRank::kIa};
-  Progress progress_;
+  Progress progress_ STP_GUARDED_BY(mutex_);
   std::atomic<stm_domain_t> domain_ = nullptr;
   stm_domain_info_t info_{};  // when the link was opened
   std::shared_ptr<Evd> async_;
   bool own_async_ = false;
-  StagingPool staging_;
-  std::unordered_map<Object*, std::shared_ptr<Object>> objects_;
-  int eps_ = 0;
-  std::unordered_map<std::uint32_t, Lmr*> lmrs_;
-  std::uint32_t next_lmr_ = 1;
-  std::unordered_map<stm_connection_t, std::shared_ptr<Ep>> connections_;
-  Listeners listeners_;
-  std::uint64_t next_id_ = 1;
+  StagingPool staging_ STP_GUARDED_BY(mutex_);
+  std::unordered_map<Object*, std::shared_ptr<Object>> objects_ STP_GUARDED_BY(mutex_);
+  int eps_ STP_GUARDED_BY(mutex_) = 0;
+  std::unordered_map<std::uint32_t, Lmr*> lmrs_ STP_GUARDED_BY(mutex_);
+  std::uint32_t next_lmr_ STP_GUARDED_BY(mutex_) = 1;
+  std::unordered_map<stm_connection_t, std::shared_ptr<Ep>> connections_ STP_GUARDED_BY(mutex_);
+  Listeners listeners_ STP_GUARDED_BY(mutex_);
+  std::uint64_t next_id_ STP_GUARDED_BY(mutex_) = 1;
   // Markers in the queue: no event of the connection follows its marker.
-  std::unordered_map<std::uint64_t, stm_connection_t> graves_;
-  std::deque<std::function<void()>> calls_;
+  std::unordered_map<std::uint64_t, stm_connection_t> graves_ STP_GUARDED_BY(mutex_);
+  std::deque<std::function<void()>> calls_ STP_GUARDED_BY(mutex_);
   std::thread watcher_;
-  Progress::Waiter watcher_waiter_;
-  bool stopping_ = false;
+  Progress::Waiter watcher_waiter_ STP_GUARDED_BY(mutex_);
+  bool stopping_ STP_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace stp::udapl

@@ -86,6 +86,7 @@ Result Lmr::free() {
 
 // Closing the domain closes the memory.
 void Lmr::abandon() {
+  ia().mutex().is_held();
   ia().remove_lmr(context_);
 }
 
@@ -130,6 +131,7 @@ void Rmr::unbind() {
 }
 
 Result Rmr::open(const LmrTriplet& triplet, unsigned privileges, bool zero_based, const Ep& ep) {
+  ia().mutex().is_held();
   auto* const lmr = ia().find_lmr(triplet.context);
   if (lmr == nullptr) return Result::kInvalidParameter;
   if (&lmr->pz() != pz_.get()) return Result::kProtectionViolation;
@@ -222,6 +224,7 @@ int StagingPool::take(std::size_t size, Staging& out) {
 }
 
 Result Iov::assign(Ia& ia, const Pz& pz, std::span<const LmrTriplet> segments, unsigned privilege) {
+  ia.mutex().is_held();
   if (segments.size() > static_cast<std::size_t>(kMaxIov)) return Result::kInvalidParameter;
   Lmr* first = nullptr;
   for (const auto& segment : segments) {

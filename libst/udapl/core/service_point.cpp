@@ -128,6 +128,7 @@ ServicePoint::ServicePoint(Ia& ia, std::uint64_t conn_qual, std::shared_ptr<Evd>
 ServicePoint::~ServicePoint() = default;
 
 Result ServicePoint::listen() {
+  ia().mutex().is_held();
   const auto error =
       ia().listeners().add(ia().domain(), ia().progress().queue(), self<ServicePoint>());
   if (error != 0) return result_of(error);
@@ -182,6 +183,7 @@ Result ServicePoint::free() {
 }
 
 void ServicePoint::retire() {
+  ia().mutex().is_held();
   ia().listeners().remove(*this);
   evd_->detach_other();
   ep_.reset();
@@ -190,6 +192,7 @@ void ServicePoint::retire() {
 // An RSP that has had its request releases its qualifier, EVD and EP. Its handle stays valid until
 // the consumer frees it: programs do so when they find it in the event.
 void ServicePoint::spend() {
+  ia().mutex().is_held();
   spent_ = true;
   retire();
   ia().release(*this);
@@ -200,6 +203,7 @@ void ServicePoint::abandon() {
 }
 
 void ServicePoint::arrived(stm_connection_t connection) {
+  ia().mutex().is_held();
   auto data = unpack(connection);
   // Not a DAT peer, or the consumer's EVD is full: rejected by the provider.
   if (!data || !evd_->has_place()) {

@@ -113,6 +113,7 @@ std::optional<Receive> Srq::completed(std::uint64_t context) {
 }
 
 void Srq::check_watermark() {
+  ia().mutex().is_held();
   if (!armed_ || available() >= attr_.low_watermark) return;
   armed_ = false;
   Event event;
