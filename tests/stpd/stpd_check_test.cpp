@@ -25,9 +25,10 @@ class StpdCheck : public testing::Test {
   bool says(const std::string& what) const {
     return program->output().find(what) != std::string::npos;
   }
+  // `line` 0: of the whole file
   bool says(int line, const std::string& what) const {
     const auto& said = program->output();
-    const auto begin = config + ":" + std::to_string(line) + ": ";
+    const auto begin = config + (line == 0 ? "" : ":" + std::to_string(line)) + ": ";
     for (auto at = said.find(begin); at != std::string::npos; at = said.find(begin, at + 1))
       if (said.substr(at, said.find('\n', at) - at).find(what) != std::string::npos) return true;
     return false;
@@ -91,42 +92,62 @@ TEST_F(StpdCheck, NamesEveryMistakeWithItsLineAndRemedy) {
 }
 
 TEST_F(StpdCheck, FindsWhatWouldFailLater) {
-  const auto finds = [&](const std::string& text, const std::string& what) {
+  const auto finds = [&](const std::string& text, int line, const std::string& what) {
     EXPECT_EQ(check(text + "\n"), 1) << text;
-    EXPECT_TRUE(says(what)) << text << ": " << program->output();
+    EXPECT_TRUE(says(line, what)) << text << ": " << program->output();
   };
-  finds("link = loop\nsocket = run/stpd.sock", "beginning with /");
-  finds("link = loop\npcap = trace.pcapng", "beginning with /");
-  finds("link = loop\npcap = /nowhere/at/all/trace.pcapng", "no directory /nowhere/at/all");
+  finds("link = loop\nsocket = run/stpd.sock", 2, "beginning with /");
+  finds("link = loop\npcap = trace.pcapng", 2, "beginning with /");
+  finds("link = loop\npcap = /nowhere/at/all/trace.pcapng", 2, "no directory /nowhere/at/all");
   const std::string two = "[link.a]\nlink = \"iface:eth0\"\n[link.b]\nlink = \"iface:eth0";
-  finds(two + ",mtu=1500\"", "'a' and 'b' are on one device");
+  finds(two + ",mtu=1500\"", 4, "'a' and 'b' are on one device");
   EXPECT_EQ(check(two + ",mac=02:00:00:00:00:07\"\n"), 0) << program->output();
   const auto pair = [](const std::string& one, const std::string& other) {
     return "[link.a]\nlink = \"" + one + "\"\n[link.b]\nlink = \"" + other + "\"\n";
   };
-  finds(pair("udp:", "udp:127.0.0.1"), "have one UDP port");
-  finds(pair("ip:", "ip:127.0.0.1"), "have one address");
+  finds(pair("udp:", "udp:127.0.0.1"), 4, "have one UDP port");
+  finds(pair("ip:", "ip:127.0.0.1"), 4, "have one address");
   EXPECT_EQ(check(pair("ip:", "ip:[::1]")), 0) << program->output();
   EXPECT_EQ(check(pair("udp:127.0.0.2", "udp:127.0.0.1")), 0) << program->output();
   EXPECT_EQ(check(pair("udp:,port=9000", "udp:")), 0) << program->output();
-  finds(pair("memif:/x/m,role=server", "memif:/x/m,role=server"), "serve one memif");
+  finds(pair("memif:/x/m,role=server", "memif:/x/m,role=server"), 4, "serve one memif");
   EXPECT_EQ(check(pair("memif:/x/m,role=server", "memif:/x/m,role=server,id=1")), 0)
       << program->output();
-  finds("link = loop\nsocket = /nowhere/at/all.sock", "no directory /nowhere");
-  finds("listen = []\nlink = loop", "lets everybody listen");
+  finds("link = loop\nsocket = /nowhere/at/all.sock", 2, "no directory /nowhere");
+  finds("listen = []\nlink = loop", 1, "lets everybody listen");
   EXPECT_EQ(check("listen = \"user:root:1\"\nlink = loop\n"), 0) << program->output();
-  finds("pcap = /x.pcapng\n[link.a]\nlink = loop", "write it into the section of its link");
+  finds("pcap = /x.pcapng\n[link.a]\nlink = loop", 1, "write it into the section of its link");
+  EXPECT_EQ(check("poll = busy\n[link.a]\nlink = loop\n"), 0) << program->output();
+  finds("group = root\nlink = loop", 1, "--group is for --user");
+  finds("user = root", 0, "no link");
   const auto pcap = "pcap = \"" + directory.path() + "/trace.pcapng\"\n";
   EXPECT_EQ(check("link = loop\n" + pcap), 0) << program->output();
-  finds("[link.a]\nlink = loop\n" + pcap + "[link.b]\nlink = loop\n" + pcap,
+  finds("[link.a]\nlink = loop\n" + pcap + "[link.b]\nlink = loop\n" + pcap, 6,
         "'a' and 'b' write one pcap file");
+}
+
+TEST_F(StpdCheck, AnAddressThatStandsInTheLinkTooIsNamedAsWhatItIs) {
+  EXPECT_EQ(check("[link.a]\nlink = \"loop,address=10.9.0.1/24\"\naddress = 10.9.0.2/24\n"), 1);
+  EXPECT_TRUE(says(3, "has address= already: keep one of them")) << program->output();
+  EXPECT_EQ(check("address = 10.9.0.1/24\nlink = \"udp:\"\n"), 1);
+  EXPECT_TRUE(says(1, "--address 10.9.0.1/24: ")) << program->output();
+}
+
+// The line is not that of what the command line has put into its place.
+TEST_F(StpdCheck, OfWhatTheCommandLineSaysNoLineIsNamed) {
+  std::ofstream(config) << "link = loop\naddress = 10.9.0.1/24\n";
+  test::Program daemon({STPD_PATH, "--config", config, "--link", "loop,address=10.9.0.1/24",
+                        "--address", "1.2.3.4/8"});
+  EXPECT_EQ(daemon.wait(), 2);
+  EXPECT_NE(daemon.output().find("stpd: --address 1.2.3.4/8: "), std::string::npos)
+      << daemon.output();
 }
 
 TEST_F(StpdCheck, NamesWhatIsInThePlaceOfTheSocketOrOfTheTrace) {
   const auto& folder = directory.path();
   std::ofstream(folder + "/file") << "text";
   EXPECT_EQ(check("link = loop\nsocket = " + folder + "\n"), 1);
-  EXPECT_TRUE(says("it is a directory: name a file in it, as " + folder + "/stpd.sock"))
+  EXPECT_TRUE(says(2, "it is a directory: name a file in it, as " + folder + "/stpd.sock"))
       << program->output();
   EXPECT_EQ(check("link = loop\nsocket = " + folder + "/file\n"), 1);
   EXPECT_TRUE(says("a file that is no socket is there")) << program->output();
@@ -149,7 +170,7 @@ TEST_F(StpdCheck, NamesWhatIsInThePlaceOfTheSocketOrOfTheTrace) {
 TEST_F(StpdCheck, TakesOptionsOfATraceOnlyWithOne) {
   for (const std::string option : {"pcap-frames = 3", "pcap-snap = 80", "pcap-buffer = 1M"}) {
     EXPECT_EQ(check("link = loop\n" + option + "\n"), 1) << option;
-    EXPECT_TRUE(says("is for a trace: name its file, too (--pcap)")) << program->output();
+    EXPECT_TRUE(says(2, "is for a trace: name its file, too (--pcap)")) << program->output();
   }
 }
 
@@ -218,7 +239,7 @@ TEST_F(StpdCheck, LinksThatCollideAreRefused) {
   EXPECT_EQ(check(first + "[link.a]\nlink = loop\n"), 1);
   EXPECT_TRUE(says(4, "named 'a'")) << program->output();
   EXPECT_EQ(check(first + "[link.b]\nlink = loop\nsocket = /x/a\n"), 1);
-  EXPECT_TRUE(says("one socket")) << program->output();
+  EXPECT_TRUE(says(6, "one socket")) << program->output();
   EXPECT_EQ(check(first + "[link.b]\n[link.c]\nlink = loop\n"), 1);
   EXPECT_TRUE(says(4, "names no link")) << program->output();
   EXPECT_EQ(check(first + "[link.b/c]\nlink = loop\n"), 1);

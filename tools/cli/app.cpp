@@ -536,6 +536,12 @@ std::vector<std::string> App::option_names() const {
   return names;
 }
 
+std::vector<std::string> App::given() const {
+  std::vector<std::string> names;
+  for (const auto* const option : app_.parse_order()) names.push_back(option->get_single_name());
+  return names;
+}
+
 bool App::has_option(const std::string& name) const {
   return app_.get_option_no_throw(name) != nullptr;
 }

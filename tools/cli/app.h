@@ -131,6 +131,8 @@ class App {
   [[nodiscard]] std::vector<std::string> option_names() const;  // in the order they were added
   [[nodiscard]] bool has_option(const std::string& name) const;
   [[nodiscard]] std::vector<std::string> remaining(bool of_subcommands = false) const;
+  // The names of the options that were given, without dashes.
+  [[nodiscard]] std::vector<std::string> given() const;
   // The options that were given, once for each time.
   [[nodiscard]] std::vector<const Option*> parse_order() const;
   // The program with the subcommands that were given, as it is written.

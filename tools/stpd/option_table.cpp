@@ -456,16 +456,20 @@ std::string collision(const LinkOptions& one, const LinkOptions& other) {
   }
 }
 
-// Adds what two links cannot share.
-void compare(const LinkOptions& one, const LinkOptions& other, std::vector<std::string>& errors) {
+// Adds what two links cannot share. A message names the line of the second one.
+void compare(const Options& options, const LinkOptions& one, const LinkOptions& other,
+             std::vector<std::string>& errors) {
+  const auto complain = [&](std::initializer_list<const char*> names, const std::string& what) {
+    errors.push_back(options.place_of(other, names) + what);
+  };
   const auto both = "links '" + one.name + "' and '" + other.name + "' ";
   if (one.name == other.name)
-    errors.push_back("two links are named '" + one.name + "': give each a name of its own");
+    complain({"link"}, "two links are named '" + one.name + "': give each a name of its own");
   else if (one.socket == other.socket)
-    errors.push_back(both + "have one socket, " + one.socket + ": give each its own");
+    complain({"socket", "link"}, both + "have one socket, " + one.socket + ": give each its own");
   if (!one.pcap.empty() && one.pcap == other.pcap)
-    errors.push_back(both + "write one pcap file, " + one.pcap + ": give each its own");
-  if (const auto why = collision(one, other); !why.empty()) errors.push_back(both + why);
+    complain({"pcap"}, both + "write one pcap file, " + one.pcap + ": give each its own");
+  if (const auto why = collision(one, other); !why.empty()) complain({"link"}, both + why);
 }
 
 // An option of a trace where there is none; "": there is no such option.
@@ -477,27 +481,41 @@ std::string without_trace(const LinkOptions& link) {
   return link.pcap_buffer != usual.pcap_buffer ? "--pcap-buffer" : "";
 }
 
+// The option becomes one of the link's text.
+void complete_address(const Options& options, LinkOptions& link, std::vector<std::string>& errors) {
+  if (link.address.empty()) return;
+  const auto text = link.link;
+  link.link += ",address=" + link.address;
+  port::LinkConfig alone, parsed;
+  std::string error, ignored;
+  if (port::parse_link(link.link, parsed, error)) return;
+  port::parse_link(text, alone, ignored);
+  if (alone.address) error = "'" + text + "' has address= already: keep one of them";
+  errors.push_back(options.place_of(link, {"address"}) + "--address " + link.address + ": " +
+                   error);
+}
+
 }  // namespace
 
 bool complete(Options& options, std::vector<std::string>& errors) {
   const auto before = errors.size();
   if (!options.main.link.empty()) options.links.insert(options.links.begin(), options.main);
   if (options.links.empty())
-    errors.emplace_back("no link: give --link LINK, or --config FILE with link = \"LINK\" in it");
+    errors.emplace_back((options.file.empty() ? "" : options.file + ": ") +
+                        "no link: give --link LINK, or --config FILE with link = \"LINK\" in it");
   if (options.user.empty() && !options.group.empty())
-    errors.emplace_back("--group is for --user: name the user to switch to, too, or leave it out");
+    errors.emplace_back(options.place_of(options.main, {"group"}) +
+                        "--group is for --user: name the user to switch to, too, or leave it out");
   for (auto& link : options.links) {
     if (const auto useless = without_trace(link); !useless.empty())
-      errors.push_back(useless + " is for a trace: name its file, too (--pcap), or leave it out");
+      errors.push_back(options.place_of(link, {useless.c_str() + 2}) + useless +
+                       " is for a trace: name its file, too (--pcap), or leave it out");
     if (link.socket.empty()) link.socket = ipc::socket_of(link.name);
-    if (!link.address.empty()) link.link += ",address=" + link.address;
-    std::string error;
-    port::LinkConfig parsed;
-    if (!link.address.empty() && !port::parse_link(link.link, parsed, error))
-      errors.push_back("--address " + link.address + ": " + error);
+    complete_address(options, link, errors);
   }
   for (auto one = options.links.begin(); one != options.links.end(); ++one)
-    for (auto other = options.links.begin(); other != one; ++other) compare(*other, *one, errors);
+    for (auto other = options.links.begin(); other != one; ++other)
+      compare(options, *other, *one, errors);
   return errors.size() == before;
 }
 

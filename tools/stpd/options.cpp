@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <sstream>
 
@@ -86,7 +87,6 @@ class Reader {
 
   void begin_section(const std::string& line) {
     end_section();
-    seen_.clear();
     const auto end = line.find(']');
     const auto name = end == std::string::npos ? line : line.substr(1, end - 1);
     const auto known = end != std::string::npos && name.rfind(kSectionPrefix, 0) == 0;
@@ -113,7 +113,7 @@ class Reader {
 
   // Lines above the first section need no link: the command line may name it.
   void end_section() {
-    if (section_ != 0 && seen_.count("link") == 0)
+    if (section_ != 0 && lines().count("link") == 0)
       complain_of(section_, "this section names no link: add link = \"iface:NAME\"");
   }
 
@@ -122,7 +122,7 @@ class Reader {
       return complain("'" + line + "' is no option: write name = value");
     auto [name, values] = cli::parse_config_line(line);
     if (name.empty()) return complain("'" + line + "' is no option: write name = value");
-    if (const auto [at, is_new] = seen_.emplace(name, number_); !is_new)
+    if (const auto [at, is_new] = lines().emplace(name, begin_); !is_new)
       return complain(name + " stands in line " + std::to_string(at->second) +
                       " already: keep one of them");
     if (!values.empty() && !values[0].empty() && (values[0][0] == '"' || values[0][0] == '\''))
@@ -138,10 +138,14 @@ class Reader {
     apply(name, values);
   }
 
+  LinkOptions& link() { return out_.links.empty() ? out_.main : out_.links.back(); }
+  // Options of the present section: name -> line
+  std::map<std::string, int>& lines() { return link().lines.of; }
+
   void apply(const std::string& name, const std::vector<std::string>& values) {
     cli::App table;
     table.no_help();
-    add_link_options(table, out_.links.empty() ? out_.main : out_.links.back());
+    add_link_options(table, link());
     if (out_.links.empty()) add_daemon_options(table, out_);
     if (!table.has_option("--" + name)) return complain(unknown(name, table));
     std::vector<std::string> arguments;
@@ -175,7 +179,6 @@ class Reader {
   int number_ = 0;   // of the line that was read last
   int begin_ = 0;    // of the line where the present entry begins
   int section_ = 0;  // the line where the present section begins; 0: none, or an unknown one
-  std::map<std::string, int> seen_;  // options of the present section: name -> line
 };
 
 }  // namespace
@@ -192,6 +195,7 @@ bool read_config(const std::string& path, Options& out, std::vector<std::string>
     return false;
   }
   const auto before = errors.size();
+  out.file = path;
   Reader(path, out, errors).read(file);
   return errors.size() == before;
 }
@@ -238,36 +242,61 @@ std::optional<Options> put_together(int argc, char** argv, const std::string& co
   } catch (const cli::ParseError& error) {
     errors.insert(errors.end(), error.what_each().begin(), error.what_each().end());
   }
+  for (const auto& name : app.given()) options.main.lines.of.erase(name);
   if (!errors.empty() || !complete(options, errors)) return std::nullopt;
   return options;
 }
 
 // What stpd needs to find where it starts.
-void check_places(const LinkOptions& link, std::vector<std::string>& errors) {
-  const auto complain = [&](const std::string& what) {
-    errors.push_back("link '" + link.name + "': " + what);
-  };
-  if (!link.socket.starts_with('/'))
-    complain("socket " + link.socket +
-             ": write the whole path, beginning with /: stpd may start in any directory");
+void check_socket_place(const std::string& socket, const std::string& usual,
+                        const std::function<void(const std::string&)>& complain) {
+  if (!socket.starts_with('/'))
+    complain("write the whole path, beginning with /: stpd may start in any directory");
   std::error_code error;
   // stpd makes the last one that is missing.
-  const auto above = std::filesystem::path(link.socket).parent_path().parent_path();
-  if (link.socket.starts_with('/') && !std::filesystem::is_directory(above, error))
-    complain("socket " + link.socket + ": there is no directory " + above.string() +
-             ": make it (mkdir -p)");
-  if (const auto why = port::why_no_socket(link.socket, ipc::socket_of(link.name)); !why.empty())
-    complain("socket " + link.socket + ": " + why);
-  if (link.pcap.empty()) return;
-  if (std::filesystem::is_directory(link.pcap, error))
-    complain("pcap " + link.pcap + ": it is a directory: name a file in it");
-  const auto directory = std::filesystem::path(link.pcap).parent_path();
-  if (!link.pcap.starts_with('/'))
-    complain("pcap " + link.pcap +
-             ": write the whole path, beginning with /: stpd may start in any directory");
+  const auto above = std::filesystem::path(socket).parent_path().parent_path();
+  if (socket.starts_with('/') && !std::filesystem::is_directory(above, error))
+    complain("there is no directory " + above.string() + ": make it (mkdir -p)");
+  if (const auto why = port::why_no_socket(socket, usual); !why.empty()) complain(why);
+}
+
+void check_trace_place(const std::string& pcap,
+                       const std::function<void(const std::string&)>& complain) {
+  std::error_code error;
+  if (std::filesystem::is_directory(pcap, error)) complain("it is a directory: name a file in it");
+  const auto directory = std::filesystem::path(pcap).parent_path();
+  if (!pcap.starts_with('/'))
+    complain("write the whole path, beginning with /: stpd may start in any directory");
   else if (!std::filesystem::is_directory(directory, error))
-    complain("pcap " + link.pcap + ": there is no directory " + directory.string() +
-             ": make it (mkdir -p)");
+    complain("there is no directory " + directory.string() + ": make it (mkdir -p)");
+}
+
+void check_places(const Options& options, const LinkOptions& link,
+                  std::vector<std::string>& errors) {
+  const auto of = "link '" + link.name + "': ";
+  check_socket_place(link.socket, ipc::socket_of(link.name), [&](const std::string& what) {
+    errors.push_back(options.place_of(link, {"socket", "link"}) + of + "socket " + link.socket +
+                     ": " + what);
+  });
+  if (link.pcap.empty()) return;
+  check_trace_place(link.pcap, [&](const std::string& what) {
+    errors.push_back(options.place_of(link, {"pcap"}) + of + "pcap " + link.pcap + ": " + what);
+  });
+}
+
+// Each setting of a link above the first section is of a link there; `poll` is that of all others,
+// too.
+void check_settings_without_link(const Options& options, std::vector<std::string>& errors) {
+  if (!options.main.link.empty()) return;
+  cli::App of_links;
+  of_links.no_help();
+  LinkOptions ignored;
+  add_link_options(of_links, ignored);
+  for (const auto& [name, line] : options.main.lines.of)
+    if (name != "poll" && of_links.has_option("--" + name))
+      errors.push_back(options.place_of(options.main, {name.c_str()}) + name +
+                       " is of a link, and stands above the first section, where no link is: write "
+                       "it into the section of its link");
 }
 
 // A file may be another one than was meant, with anything in it.
@@ -279,15 +308,8 @@ int check(const std::string& path) {
   Options options;
   std::vector<std::string> errors;
   if (read_config(path, options, errors) && complete(options, errors))
-    for (const auto& link : options.links) check_places(link, errors);
-  // Each other setting above the first section is of a link there.
-  LinkOptions unused;
-  unused.poll = options.main.poll;
-  if (options.main.link.empty() && options.main != unused)
-    errors.push_back(
-        "a setting of a link (socket, address, cpus, granted, pcap) stands above the first "
-        "section, "
-        "where no link is: write it into the section of its link");
+    for (const auto& link : options.links) check_places(options, link, errors);
+  check_settings_without_link(options, errors);
   tell(errors);
   if (!errors.empty()) return 1;
   std::string links;
@@ -328,6 +350,14 @@ std::optional<Options> reload_options(int argc, char** argv, std::vector<std::st
     return std::nullopt;
   }
   return put_together(argc, argv, files.config, errors);
+}
+
+std::string Options::place_of(const LinkOptions& link,
+                              std::initializer_list<const char*> names) const {
+  for (const auto* const name : names)
+    if (const auto at = link.lines.of.find(name); at != link.lines.of.end())
+      return file + ":" + std::to_string(at->second) + ": ";
+  return "";
 }
 
 std::vector<std::string> needs_restart(const Options& now, const Options& wanted) {

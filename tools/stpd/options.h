@@ -6,6 +6,8 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <initializer_list>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,6 +19,13 @@
 #include "tools/stpd/log.h"
 
 namespace stp::stpd {
+
+// In which line of the file an option stands, by its name. No part of what the options say.
+struct Lines {
+  std::map<std::string, int> of;
+
+  friend bool operator==(const Lines&, const Lines&) { return true; }
+};
 
 struct LinkOptions {
   std::string name = "stpd";  // programs name the link by STP_LINK=stpd:NAME
@@ -30,6 +39,7 @@ struct LinkOptions {
   std::uint64_t pcap_frames = ~std::uint64_t{0};
   std::uint32_t pcap_snap = 0;  // 0: whole frames
   std::uint64_t pcap_buffer = std::uint64_t{64} << 20;
+  Lines lines;  // of `main` also those of the daemon's options
 
   friend bool operator==(const LinkOptions&, const LinkOptions&) = default;
 };
@@ -47,6 +57,11 @@ struct Options {
   host::Quotas quotas;
   std::vector<std::string> listen;
   std::vector<host::PortRule> rules;  // from `listen`
+  std::string file;                   // "": none was read
+
+  // "FILE:LINE: " of the first of these options that stands in the file; "": none does.
+  [[nodiscard]] std::string place_of(const LinkOptions& link,
+                                     std::initializer_list<const char*> names) const;
 };
 
 // The result of parsing a command line.
