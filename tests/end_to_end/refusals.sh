@@ -26,6 +26,8 @@ expect says "$work/said" "is not a destination: 'nonsense' does not have the for
 "$bin/stp-send" --link iface:nowhere "$work/file" 10.9.0.2:abc 2>"$work/said"
 expect [ $? -eq 2 ]
 expect says "$work/said" "is not a destination: no service is called 'abc'"
+"$bin/stp-send" --link iface:nowhere "$work/file" 10.9.0.2:3000/9000 2>"$work/said"
+expect says "$work/said" "HOST/UDPPORT:PORT"
 "$bin/stp-send" --help | grep -q '^Usage: .* FILE\.\.\. HOST:PORT$' || fail "the usage of stp-send lacks HOST:PORT"
 expect refused_with "is not a destination: '10.9.0.2:0': port '0' is not in 1.." "$work/file" 10.9.0.2:0
 

@@ -684,7 +684,12 @@ std::string reason_against_name(const std::string& text) {
     return "'" + text + "' does not have the form host:port (10.9.0.2:3000, or :3000 of this host)";
   const auto port = text.substr(colon + 1);
   if (port.find_first_not_of("0123456789") != std::string::npos)
-    return is_service(port) ? "" : "no service is called '" + port + "'";
+    return is_service(port) ? ""
+                            : "no service is called '" + port + "'" +
+                                  (port.find('/') == std::string::npos
+                                       ? ""
+                                       : ": a UDP port stands in front of the colon, "
+                                         "HOST/UDPPORT:PORT");
   std::uint32_t number = 0;
   const auto parsed = std::from_chars(port.data(), port.data() + port.size(), number);
   if (parsed.ec == std::errc() && number >= 1) return {};
