@@ -32,10 +32,13 @@ inline std::string host_of_station(const std::string& station) {
 }
 
 // Of a connection, or of a request for one. "": it has none any more.
-inline std::string host_of(stm_connection_t connection) {
+inline std::string station_of(stm_connection_t connection) {
   stm_peer_info_t info{};
   info.size = sizeof info;
-  return ::stm_peer_query(connection, &info) == 0 ? host_of_station(info.address) : "";
+  return ::stm_peer_query(connection, &info) == 0 ? info.address : "";
+}
+inline std::string host_of(stm_connection_t connection) {
+  return host_of_station(station_of(connection));
 }
 
 }  // namespace stp::managed

@@ -865,6 +865,18 @@ TEST_F(IncomingFilesTest, what_is_there_of_a_broken_transfer_is_told_with_its_di
   EXPECT_EQ(directory_.content("file"), content);
 }
 
+// Its link is not at fault.
+TEST_F(IncomingFilesTest, of_a_sender_that_loses_its_place_a_file_is_told_why_it_stops) {
+  ASSERT_EQ(begin("file", 100'000), Reason::kNone);
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(files_->end(Reason::kTimeout, EUSERS));
+  EXPECT_EQ(testing::internal::GetCapturedStderr().find(
+                "test: file: its sender has lost its place to another one"),
+            0U);
+  EXPECT_EQ(describe(answers_.back()).find("the receiver gave this sender's place to another one"),
+            0U);
+}
+
 TEST_F(IncomingFilesTest, a_resumed_file_that_came_out_wrong_begins_anew_the_next_time) {
   auto metadata = file("file", 100'000);
   metadata.resume = true;

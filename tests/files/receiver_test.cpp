@@ -126,8 +126,10 @@ class PressedReceiverTest : public SilentSendersTest {
 };
 
 TEST_F(PressedReceiverTest, a_silent_sender_makes_room_for_one_that_waits) {
+  ErrorLog log(directory_.path() + "/log");
   connect_silently(3);
   send_and_stop();
+  EXPECT_TRUE(log.says("from [02:00:00:00:00:01]: it was silent while others waited")) << "who?";
 }
 
 // Of its file, which seems to be there already, so much is to be read that it takes many minutes.

@@ -188,7 +188,7 @@ std::string FileSender::why_failed(const Note& note) {
   if (note.reason == Reason::kNoSpace && entry != nullptr && entry->size != 0)
     return "not enough space in the receiver's directory for its " + std::to_string(entry->size) +
            " bytes; free some";
-  if (note.reason != Reason::kTimeout) return describe(note);
+  if (note.reason != Reason::kTimeout || note.error != 0) return describe(note);
   auto why = channel_.trouble();
   if (why.empty()) why = way_;
   return why.empty() ? describe(note) : "the data stopped coming: " + why;

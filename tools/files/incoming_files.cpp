@@ -631,7 +631,8 @@ void IncomingFiles::fail(std::uint32_t number, Offer& offer, Note note) {
 // With number 0 the sender already knows and is not notified.
 void IncomingFiles::fail(std::uint32_t number, const std::string& name, Note note) {
   linked_.forget(number);
-  const auto of_output = sink_ >= 0 && note.error != 0;  // not of a directory
+  // Not of a directory.
+  const auto of_output = sink_ >= 0 && note.error != 0 && note.reason != Reason::kTimeout;
   if (of_output) note.reason = Reason::kWrite;
   const auto way = note.have == 0 ? std::string() : beginning(name, note.have);
   const auto line = (!way.empty()   ? way
@@ -662,11 +663,15 @@ void IncomingFiles::refuse(std::uint32_t number, Note note) {
   answer_(note);
 }
 
-bool IncomingFiles::end(Reason reason) {
+bool IncomingFiles::end(Reason reason, int error) {
   auto* const offer = find(under_way_);
   const auto under_way = offer != nullptr && offer->state == State::kWanted;
   settle();
-  if (under_way) fail(under_way_, *offer, because(reason));
+  if (under_way) {
+    auto note = because(reason);
+    note.error = static_cast<std::uint16_t>(error);
+    fail(under_way_, *offer, note);
+  }
   flush_done();
   complain_of_the_rest();
   return under_way;

@@ -126,6 +126,9 @@ std::string describe(const Note& note) {
     case Reason::kStopped:
       return "the receiver was stopped; send it again when it runs";
     case Reason::kTimeout:
+      if (note.error == EUSERS)
+        return "the receiver gave this sender's place to another one, which waited; send it again, "
+               "or fewer at once from this host";
       return "the data stopped coming; check the link";
     case Reason::kAbandoned:
       return "the sender gave up on it; its own message says why";
@@ -142,6 +145,8 @@ std::string describe_here(const Note& note) {
   if (note.reason == Reason::kWrite && note.error == EISDIR)
     return "it is not written: " + error_text(EISDIR) +
            "; remove the directory, or start with --allow-delete and let the sender use --delete";
+  if (note.reason == Reason::kTimeout && note.error == EUSERS)
+    return "its sender has lost its place to another one, which waited; it may send it again";
   return describe(note);
 }
 

@@ -9,7 +9,6 @@
 #include <set>
 #include <thread>
 
-#include "libst/managed/host_of_peer.h"
 #include "stp/base/start_thread.h"
 #include "tools/files/channel.h"
 #include "tools/files/failure.h"
@@ -185,11 +184,11 @@ Duration FileReceiver::patience() const {
 
 void FileReceiver::leave_if_asked() {
   const Leave why = presence_.leave;
-  if (why != Leave::kNo) give_up(Reason::kTimeout, text_of(why));
+  if (why != Leave::kNo) give_up(Reason::kTimeout, text_of(why), EUSERS);
 }
 
-void FileReceiver::give_up(Reason reason, const std::string& why) {
-  files_.end(reason);
+void FileReceiver::give_up(Reason reason, const std::string& why, int error) {
+  files_.end(reason, error);
   flush();
   if (reason == Reason::kStopped) throw Stopped();
   throw LinkFailure(why);
@@ -407,10 +406,11 @@ void Receiver::take_request() {
   const auto event = requests_.next(kAttention);
   const auto asks = event && event->kind == STM_REQUEST;
   if (asks)
-    waiting_.push_back({event->connection, managed::host_of(event->connection), Presence::now()});
+    waiting_.push_back(
+        {event->connection, managed::station_of(event->connection), Presence::now()});
   drop_gone();
   if (!asks || waiting_.empty() || waiting_.back().request != event->connection) return;
-  if (has_enough_of(waiting_.back().peer))
+  if (has_enough_of(waiting_.back().host()))
     refuse(waiting_.size() - 1, "a sender is refused: its host has as many as --per-peer allows");
   else if (waiting_.size() == kWaitingRequests)
     refuse(one_too_many(hosts_that_wait(), hosts_with_places()),
@@ -438,20 +438,20 @@ bool Receiver::has_enough_of(const std::string& peer) const {
 void Receiver::refuse(std::size_t waiting, const char* why) {
   const auto at = waiting_.begin() + static_cast<std::ptrdiff_t>(waiting);
   Channel::refuse(at->request);
+  complain_of(at->station, why);
   waiting_.erase(at);
-  context_.progress.complain(why);
 }
 
 std::vector<std::string> Receiver::hosts_that_wait() const {
   std::vector<std::string> hosts;
-  for (const auto& each : waiting_) hosts.push_back(each.peer);
+  for (const auto& each : waiting_) hosts.push_back(each.host());
   return hosts;
 }
 
 std::vector<std::string> Receiver::hosts_with_places() const {
   std::vector<std::string> hosts;
   for (const auto& place : places_)
-    if (!place.done) hosts.push_back(place.peer);
+    if (!place.done) hosts.push_back(place.host);
   return hosts;
 }
 
@@ -461,12 +461,12 @@ bool Receiver::begin_next() {
   const auto at = waiting_.begin() +
                   static_cast<std::ptrdiff_t>(next_of(hosts_that_wait(), hosts_with_places()));
   if (places_.size() >= context_.most_senders) {
-    ask_one_to_leave({at->peer, Presence::now() - at->since});
+    ask_one_to_leave({at->host(), Presence::now() - at->since});
     return false;
   }
   const auto next = std::move(*at);
   waiting_.erase(at);
-  begin(next.request, next.peer);
+  begin(next.request, next.station);
   return true;
 }
 
@@ -475,7 +475,7 @@ void Receiver::ask_one_to_leave(const Newcomer& newcomer) {
   std::vector<Placed> placed;
   for (const auto& place : places_) {
     if (place.presence.leave != Leave::kNo) return;
-    placed.push_back({place.peer, place.presence.silence(), place.presence.idleness(),
+    placed.push_back({place.host, place.presence.silence(), place.presence.idleness(),
                       Presence::now() - place.since, place.presence.bytes});
   }
   if (const auto leaves = who_gives_way(placed, newcomer, context_.idle_under_pressure))
@@ -483,21 +483,25 @@ void Receiver::ask_one_to_leave(const Newcomer& newcomer) {
         leaves->why;
 }
 
-void Receiver::begin(stm_connection_t request, const std::string& peer) {
-  auto& place = places_.emplace_back(peer);
+void Receiver::begin(stm_connection_t request, const std::string& station) {
+  auto& place = places_.emplace_back(station);
   try {
     place.thread = std::thread([this, request, &place] {
-      serve(request, place.peer, place.presence);
+      serve(request, place.station, place.presence);
       place.done = true;
     });
   } catch (const std::system_error&) {
     places_.pop_back();
     Channel::refuse(request);
-    context_.progress.complain(std::string("a sender is refused: ") + NoThread::kText);
+    complain_of(station, std::string("a sender is refused: ") + NoThread::kText);
   }
 }
 
-void Receiver::serve(stm_connection_t request, const std::string& peer, Presence& presence) {
+void Receiver::complain_of(const std::string& station, const std::string& what) {
+  context_.progress.complain((station.empty() ? "" : "from " + station + ": ") + what);
+}
+
+void Receiver::serve(stm_connection_t request, const std::string& station, Presence& presence) {
   unsigned files = 0, failures = 0;
   try {
     Channel channel(link_, request, [&] {
@@ -507,7 +511,7 @@ void Receiver::serve(stm_connection_t request, const std::string& peer, Presence
       if (presence.silence() > context_.idle_timeout)
         throw LinkFailure("it takes no answers; see what holds it up");
     });
-    FileReceiver receiver(channel, context_, presence, peer);
+    FileReceiver receiver(channel, context_, presence, managed::host_of_station(station));
     const auto count = [&] {
       files = receiver.files();
       failures = receiver.failures();
@@ -522,7 +526,7 @@ void Receiver::serve(stm_connection_t request, const std::string& peer, Presence
   } catch (const Stopped&) {
     // main() reports the stop once.
   } catch (const std::exception& failure) {
-    context_.progress.complain(failure.what());
+    complain_of(station, failure.what());
     ++failures;
   }
   const Lock lock(mutex_);

@@ -23,6 +23,7 @@
 #include <thread>
 #include <vector>
 
+#include "libst/managed/host_of_peer.h"
 #include "libst/os/unique_fd.h"
 #include "stp/base/mutex.h"
 #include "tools/files/batch.h"
@@ -293,7 +294,7 @@ class IncomingFiles {
   // Syncs, renames and answers all complete files.
   void settle();
   // Settles, and tells the sender why a file whose content is coming stops. True: there was one.
-  bool end(Reason reason);
+  bool end(Reason reason, int error = 0);
   // Log lines about the files of which it is certain only now that they do not come, and one about
   // those that were left out because space was short.
   void complain_of_the_rest();
@@ -415,7 +416,7 @@ enum class Leave : std::uint8_t {
   kCompares,  // it is silent because it waits for our work
   kSlow,
 };
-// For the log line about that sender.
+// For the log line about that sender, which names it.
 std::string text_of(Leave why);
 
 // One sender, as seen by the thread that assigns the places. Both threads read and write it.
@@ -501,7 +502,7 @@ class FileReceiver {
   [[nodiscard]] Duration patience() const;
   void look_at_way(Duration silence);
   void leave_if_asked();
-  [[noreturn]] void give_up(Reason reason, const std::string& why);
+  [[noreturn]] void give_up(Reason reason, const std::string& why, int error = 0);
   // False: the message is not one of ours.
   [[nodiscard]] bool handle(const Message& message);
   void list(std::span<const std::byte> path);
@@ -540,8 +541,10 @@ class Receiver {
 
  private:
   struct Place {
-    explicit Place(std::string who) : peer(std::move(who)) {}
-    const std::string peer;  // its host
+    explicit Place(std::string who)
+        : station(std::move(who)), host(managed::host_of_station(station)) {}
+    const std::string station;  // as stm_peer_query() names it
+    const std::string host;
     std::thread thread;
     std::atomic<bool> done{false};
     Presence presence;
@@ -549,8 +552,9 @@ class Receiver {
   };
   struct Waiting {
     stm_connection_t request;
-    std::string peer;  // its host
+    std::string station;  // "": it has gone
     Duration since;
+    [[nodiscard]] std::string host() const { return managed::host_of_station(station); }
   };
   void take_request();
   void drop_gone();
@@ -561,8 +565,10 @@ class Receiver {
   void refuse(std::size_t waiting, const char* why);
   [[nodiscard]] std::vector<std::string> hosts_that_wait() const;
   [[nodiscard]] std::vector<std::string> hosts_with_places() const;
-  void begin(stm_connection_t request, const std::string& peer);
-  void serve(stm_connection_t request, const std::string& peer, Presence& presence);
+  void begin(stm_connection_t request, const std::string& station);
+  void serve(stm_connection_t request, const std::string& station, Presence& presence);
+  // A line about a sender.
+  void complain_of(const std::string& station, const std::string& what);
   void reap(bool all);
 
   ReceiverContext& context_;
