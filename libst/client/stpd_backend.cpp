@@ -80,11 +80,11 @@ int not_served(const std::string& path) {
 
 constexpr const char* kSilent =
     ": stpd has stopped answering: it is stopped or hangs. See its log, or start it again, and "
-    "this "
-    "program after it";
+    "then "
+    "this program, unless it goes on by itself";
 constexpr const char* kEnded =
-    ": stpd has ended, or has turned this program away. See its log, start it again, and this "
-    "program after it";
+    ": stpd has ended, or has turned this program away. See its log, start it again, and then this "
+    "program, unless it goes on by itself";
 
 // The reply has arrived without all of its descriptors: this process has too many files open.
 int no_room_for_files(std::vector<UniqueFd>& received) {

@@ -4,8 +4,10 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 #include "libst/ipc/requests.h"
 
@@ -19,13 +21,30 @@ struct LinkChoice {
   [[nodiscard]] bool is_loop() const { return link == "loop" || link.starts_with("loop,"); }
 };
 
-// STP_LINK, else the default stpd if its socket exists, else `loop`.
+// The stpd at `socket` if that exists, else `loop`. Who has found that stpd once keeps to it: while
+// it is started again its socket is away, and a program that opened `loop` meanwhile would wait
+// there, alone, for ever.
+class UsualLink {
+ public:
+  explicit UsualLink(std::string socket) : socket_(std::move(socket)) {}
+  LinkChoice choose() {
+    if (!was_found_ && ::access(socket_.c_str(), F_OK) != 0)
+      return {"loop", LinkChoice::Why::kNothingElse};
+    was_found_ = true;
+    return {"stpd:" + socket_, LinkChoice::Why::kDefaultDaemon};
+  }
+
+ private:
+  const std::string socket_;
+  std::atomic<bool> was_found_{false};
+};
+
+// STP_LINK, else the usual one.
 inline LinkChoice choose_link() {
+  static UsualLink usual(kDefaultSocket);
   if (const auto* const text = std::getenv("STP_LINK"); text != nullptr && *text != '\0')
     return {text, LinkChoice::Why::kEnvironment};
-  if (::access(kDefaultSocket, F_OK) == 0)
-    return {std::string("stpd:").append(kDefaultSocket), LinkChoice::Why::kDefaultDaemon};
-  return {"loop", LinkChoice::Why::kNothingElse};
+  return usual.choose();
 }
 
 // Returns one line for the user of a program.
