@@ -149,6 +149,13 @@ class Programs(unittest.TestCase):
             self.assertIn(says, said.stderr)
             self.assertLess(len(said.stderr), 500)
 
+    def test_programs_for_two_do_not_begin_on_a_link_that_reaches_only_one(self):
+        for words in (["receive", ":3000"], ["send", ":3000"], ["ping", ":3000"]):
+            said = self.run_program("-m", "stp", "--link", "loop,mtu=1500", *words)
+            self.assertEqual((said.returncode, said.stdout), (1, ""))
+            self.assertIn("stp: the link loop reaches only this process; name one with --link", said.stderr)
+        self.assertIn("link loop\n", self.run_program("-m", "stp", "--link", "loop", "info").stdout)
+
     def test_who_waits_for_a_request_learns_that_stpd_has_gone(self):
         async def accept():
             async with stp.aio.Domain() as domain:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """python3 -m stp: small programs, which are worked examples as well."""
 import argparse
+import os
 import sys
 import time
 from typing import NoReturn, Optional
@@ -9,9 +10,30 @@ import stp
 from stp._errors import printable
 
 
+SOCKET = "/run/stpd/stpd.sock"
+
+
+def name_of(link: Optional[str]) -> str:
+    """The link that the library takes; "": none is named, and it takes loop."""
+    return link or os.environ.get("STP_LINK") or (f"stpd:{SOCKET}" if os.path.exists(SOCKET) else "")
+
+
+def look_for_others(link: Optional[str]) -> None:
+    """Ends the program if its link reaches no other one: it would wait for ever."""
+    name = name_of(link)
+    if name and name.split(",")[0] != "loop":
+        return
+    cause = "the link loop reaches only this process" if name else f"no link is named, and no stpd serves {SOCKET}"
+    sys.exit(
+        f"stp: {cause}; name one with --link or STP_LINK (udp:, iface:NAME, stpd:PATH), or start stpd; "
+        '"stpctl devices" lists what this machine has'
+    )
+
+
 def info(link: Optional[str]) -> None:
     with stp.Domain(link) as domain:
         about, state = domain.info(), domain.link()
+        print(f"link {printable(name_of(link)) or 'loop (no other is named, and no stpd runs)'}")
         print(f"mac {about.mac}\nipv4 {about.ipv4 or 'none'}\nmtu {about.mtu}\nstate {state.state}")
         if state.trouble:
             print(printable(state.trouble))
@@ -88,6 +110,8 @@ def main() -> None:
     pinging.add_argument("--count", type=positive, default=10)
     pinging.add_argument("--size", type=message_size, default=8, metavar="BYTES")
     arguments = parser.parse_args()
+    if arguments.command != "info":
+        look_for_others(arguments.link)
     if arguments.command == "info":
         info(arguments.link)
     elif arguments.command == "receive":

@@ -50,7 +50,7 @@ class PeerBroke(PeerGone):
 class TimedOut(Error, TimeoutError):
     """The peer was silent, or the time that was given is over."""
 
-    remedy = "look at the link (domain.link()), or give more time"
+    remedy = "see whether the peer does its part, look at the link (domain.link()), or give more time"
 
 
 class MessageTooLong(Error):
