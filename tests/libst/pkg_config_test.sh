@@ -11,3 +11,10 @@ export PKG_CONFIG_PATH
 "$1" -std=c11 -Wall -Wextra -Wpedantic -Werror "$3" -o "$folder/program" \
   $(pkg-config --cflags --libs libst)
 STP_LINK=loop "$folder/program"
+
+# Of a prefix with a space in it.
+sed 's,^\(libdir\|includedir\)=.*,\1=/a b/\1,' "$2/libst.pc" >"$folder/libst.pc"
+PKG_CONFIG_PATH=$folder
+eval "set -- $(pkg-config --cflags --libs libst)"
+[ "$1" = "-I/a b/includedir" ]
+[ "$2" = "-L/a b/libdir" ]

@@ -33,7 +33,7 @@ constexpr std::size_t kEntries = 4096;
 // FNV-1a: any language has it in three lines.
 std::uint64_t hash_of(const std::string& key) {
   std::uint64_t hash = 0xCBF29CE484222325;
-  for (const unsigned char byte : key) hash = (hash ^ byte) * 0x100000001B3;
+  for (const char byte : key) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001B3;
   return hash;
 }
 
