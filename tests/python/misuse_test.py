@@ -7,6 +7,7 @@ import gc
 import inspect
 import os
 import pickle
+import shutil
 import signal
 import socket
 import subprocess
@@ -225,6 +226,20 @@ class Links(unittest.TestCase):
                 stp.Domain("stpd:" + left_over)
         self.assertIn("start stpd, or name its socket in the link", str(caught.exception))
         self.assertNotIn("compare host and port", str(caught.exception))
+
+
+class AnotherPython(unittest.TestCase):
+    def test_is_told_for_which_one_the_package_was_compiled(self):
+        package = os.path.dirname(stp.__file__)
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(f"{folder}/stp")
+            for name in os.listdir(package):
+                if name.endswith(".py"):
+                    shutil.copy(f"{package}/{name}", f"{folder}/stp")
+            with open(f"{folder}/stp/_stp.cpython-27-x86_64-linux-gnu.so", "w"):
+                status, said = program("import stp", env=dict(os.environ, PYTHONPATH=folder))
+        self.assertEqual(status, 1)
+        self.assertIn("is for another Python (cpython-27-x86_64-linux-gnu), and this one is ", said)
 
 
 class Copies(PairCase):

@@ -1,10 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the blocking classes and those for asyncio share."""
+import importlib.machinery
+import os
+import sys
 import warnings
 from contextlib import contextmanager
 from typing import Any, Iterator, NamedTuple, Optional, Tuple, Type, TypeVar, Union
 
-from . import _stp
+
+def _pythons_served() -> str:
+    """For which other Pythons the compiled part lies here; "": for this one, or for none."""
+    folder = os.path.dirname(__file__)
+    there = [name for name in os.listdir(folder) if name.startswith("_stp.") and name.endswith(".so")]
+    fits = any("_stp" + suffix in there for suffix in importlib.machinery.EXTENSION_SUFFIXES)
+    return "" if fits else ", ".join(name.split(".")[1] for name in there)
+
+
+try:
+    from . import _stp
+except ImportError:  # Python's own text speaks of a circular import
+    others = _pythons_served()
+    if not others:
+        raise
+    raise ImportError(
+        f"the compiled part of stp is for another Python ({others}), and this one is {sys.implementation.cache_tag} "
+        f"({sys.executable}): use that one, or compile stp for this one (pip install, docs/python.md)"
+    ) from None
+
 from ._errors import ConnectionRefused, Error, InvalidArgument, NoLink, error_of
 
 FENCE = 2  # of stp/managed.h: begins when all that was posted before is done
