@@ -115,18 +115,10 @@ std::atomic<bool>& telemetry_wanted() {
   return wanted;
 }
 
-// Where EAL makes a directory for the files of this process, as its documentation says.
-std::string parent_of_runtime_directory() {
-  if (const char* const given = std::getenv("RUNTIME_DIRECTORY"); given != nullptr) return given;
-  if (::getuid() == 0) return "/var/run";
-  const char* const of_user = std::getenv("XDG_RUNTIME_DIR");
-  return of_user != nullptr ? of_user : "/tmp";
-}
-
 // EAL goes on without that directory, but has its telemetry socket in /tmp then, at a name that any
 // process may have: it does not start if one has it. The directory is made here; EAL takes it over.
 bool has_place_for_telemetry() {
-  return make_runtime_directory(parent_of_runtime_directory() + "/dpdk", ::getpid());
+  return make_runtime_directory(parent_of_runtime_directories(), ::getpid());
 }
 
 // Nothing that DPDK might refuse: it prints its usage on stdout then.
@@ -196,6 +188,14 @@ void initialise(Eal& eal, const std::string& pci_address, unsigned megabytes) {
 }
 
 }  // namespace
+
+std::string parent_of_runtime_directories() {
+  constexpr char kName[] = "/dpdk";
+  if (const char* const given = std::getenv("RUNTIME_DIRECTORY"); given != nullptr)
+    return std::string(given) + kName;
+  const char* const of_user = ::getuid() == 0 ? "/var/run" : std::getenv("XDG_RUNTIME_DIR");
+  return std::string(of_user != nullptr ? of_user : "/tmp") + kName;
+}
 
 bool start_eal(const std::string& pci_address, unsigned megabytes, std::string& error) {
   Eal& eal = this_eal();

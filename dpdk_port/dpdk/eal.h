@@ -30,6 +30,9 @@ void run_on_interrupt_thread(const std::function<void()>& work);
 // of the first.
 std::string take_dpdk_message();
 
+// Where EAL makes a directory for the files of each process, as its documentation says: /tmp/dpdk.
+std::string parent_of_runtime_directories();
+
 // Whether enable_telemetry() came before EAL started.
 bool telemetry_enabled();
 // EAL has started.

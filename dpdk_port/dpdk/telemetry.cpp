@@ -161,9 +161,10 @@ std::string telemetry_socket() {
 
 std::string telemetry_trouble() {
   if (!telemetry_enabled() || !eal_runs() || !telemetry_socket().empty()) return "";
-  return "there is no telemetry: DPDK could make no directory for its socket, perhaps because "
-         "/tmp/dpdk is another user's, or others may write in it; name one of this user in "
-         "RUNTIME_DIRECTORY";
+  return "there is no telemetry: DPDK could make no directory for its socket in " +
+         parent_of_runtime_directories() +
+         ", perhaps because that is another user's, or others may write in it; name one of this "
+         "user in RUNTIME_DIRECTORY";
 }
 
 PublishedSource::PublishedSource(TelemetrySource& source) : source_(source) {
