@@ -329,6 +329,17 @@ TEST_F(StpctlTest, PrometheusGetsHelpAndTypeForEachMetric) {
   EXPECT_GT(helps, 60U);
 }
 
+// Such as one that was killed: its socket stays.
+TEST_F(StpctlTest, TopShowsTheLinksThatAreThereAndThenTellsOfTheOthers) {
+  const auto stpd = serve();
+  const auto nobody = directory.path() + "/nobody.sock";
+  const auto said =
+      stpctl({"--socket", nobody, "top", "--interval", "0.05", "--count", "1", "--json"});
+  EXPECT_EQ(said.exit_status, 1);
+  EXPECT_TRUE(contains(said.text, R"("link":"loop")")) << said.text;
+  EXPECT_TRUE(contains(said.text, "stpctl: no daemon at " + nobody + ": ")) << said.text;
+}
+
 TEST_F(StpctlTest, TopInAPipeHasNoControlCharactersAndEndsWhenItWasToldTo) {
   const auto stpd = serve();
   const auto said = stpctl({"top", "--interval", "0.1", "--count", "2"});

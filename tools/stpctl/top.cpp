@@ -539,13 +539,27 @@ class Top {
         terminal_(!options.json && ::isatty(STDOUT_FILENO) != 0),
         view_(terminal_ && shows_utf8(), options.interval),
         keys_(terminal_) {
-    for (const auto& socket : options.sockets) {
-      daemons_.emplace_back(socket);
-      samples_.push_back({look_at(daemons_.back()), {}});
-    }
+    for (const auto& socket : options.sockets) begin(socket);
+    if (daemons_.empty()) throw Failure(missing_);
   }
 
+  // Those daemons that did not answer at the beginning are told in the end.
   void run() {
+    watch();
+    if (!missing_.empty()) throw Failure(missing_);
+  }
+
+ private:
+  void begin(const std::string& socket) {
+    try {
+      DaemonClient daemon(socket);
+      samples_.push_back({look_at(daemon), {}});
+      daemons_.push_back(std::move(daemon));
+    } catch (const Failure& failure) {
+      missing_.insert(missing_.end(), failure.what_each.begin(), failure.what_each.end());
+    }
+  }
+  void watch() {
     auto next = Clock::now() + step();
     for (std::uint64_t turn = 0; options_.count == 0 || turn < options_.count; ++turn) {
       if (!wait_until(next)) return;
@@ -554,8 +568,6 @@ class Top {
       next = std::max(next + step(), Clock::now());
     }
   }
-
- private:
   [[nodiscard]] Clock::duration step() const {
     return std::chrono::duration_cast<Clock::duration>(
         std::chrono::duration<double>(view_.interval()));
@@ -594,6 +606,7 @@ class Top {
   Keys keys_;
   std::vector<DaemonClient> daemons_;
   std::vector<Sample> samples_;
+  std::vector<std::string> missing_;  // why a daemon is not among them
 };
 
 }  // namespace
