@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What a receiver has of what a sender sends.
+#include <fcntl.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include <array>
 #include <fstream>
+#include <future>
 #include <tuple>
 
+#include "libst/os/unique_fd.h"
 #include "tests/files/transfer_fixture.h"
 #include "tests/unprivileged.h"
 #include "tools/files/note.h"
@@ -88,6 +93,26 @@ TEST_F(SmallDiskTest, has_room_for_one_after_the_other_and_for_what_is_mostly_a_
   client.sender.finish();
   EXPECT_EQ(client.failure, "");
   EXPECT_FALSE(log.says("has room for"));
+}
+
+// As standard input from a terminal, or from a program that has nothing to say for a while.
+TEST_F(TransferTest, a_stream_of_which_nothing_comes_does_not_keep_the_sender_from_ending) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
+  const os::UniqueFd out(pipe[0]);
+  os::UniqueFd in(pipe[1]);
+  auto sender = std::async(std::launch::async, [&] {
+    Client client(stop_sender_);
+    client.send(FileReader::stream(out.get(), "stream"));
+  });
+  ASSERT_EQ(::write(in.get(), "x", 1), 1);
+  int unread = 1;
+  while (unread != 0 && ::ioctl(out.get(), FIONREAD, &unread) == 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  stop_sender_ = true;
+  EXPECT_EQ(sender.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  in.reset();
+  EXPECT_THROW(sender.get(), Stopped);
 }
 
 TEST_F(TransferTest, a_file_that_is_refused_costs_only_itself) {

@@ -2,6 +2,7 @@
 #include "tools/files/file_reader.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -240,6 +241,13 @@ void FileReader::check_whole() {
   if (metadata_.size != 0 || read_some({&more, 1}) == 0) return;
   unsized_ = is_as_opened();
   throw FileChanged();
+}
+
+bool FileReader::is_ready(std::chrono::nanoseconds wait) const {
+  if (stream_ < 0) return true;
+  const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(wait).count();
+  pollfd input{stream_, POLLIN, 0};
+  return ::poll(&input, 1, static_cast<int>(milliseconds)) > 0;
 }
 
 std::size_t FileReader::read_some(std::span<std::byte> bytes) {

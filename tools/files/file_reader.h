@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -56,6 +57,8 @@ class FileReader {
   bool open();
   // Reads the next bytes, exactly as many as requested. FileChanged: the file became shorter.
   void read(std::span<std::byte> bytes);
+  // Of a stream: waits at most so long until read_some() would not wait. Of others it never would.
+  [[nodiscard]] bool is_ready(std::chrono::nanoseconds wait) const;
   // Of a stream: at least one byte, 0 at its end.
   std::size_t read_some(std::span<std::byte> bytes);
   void start_over();

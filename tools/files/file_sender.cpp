@@ -429,6 +429,10 @@ std::uint64_t FileSender::send_content(std::uint32_t number, std::uint64_t from,
     if (entry == nullptr || entry->state != State::kWanted) return at;
     auto piece = buffer;
     if (is_stream) {
+      if (!entry->file.is_ready(kAttention)) {
+        progress_.pause();
+        continue;  // a stop, or the end of the receiver, may come first
+      }
       piece = buffer.first(entry->file.read_some(buffer));
     } else {
       const auto next = entry->file.next_extent(at, size);
