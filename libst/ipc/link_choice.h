@@ -47,6 +47,12 @@ inline LinkChoice choose_link() {
   return usual.choose();
 }
 
+// For a program that waits until its link is there, and of which no other thread runs: if none is
+// named, that is the usual stpd, whether it runs already or not.
+inline void wait_for_usual_stpd() {
+  if (choose_link().why == LinkChoice::Why::kNothingElse) ::setenv("STP_LINK", "stpd:", 1);
+}
+
 // Returns one line for the user of a program.
 inline std::string describe(const LinkChoice& choice) {
   switch (choice.why) {

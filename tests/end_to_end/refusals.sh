@@ -89,6 +89,12 @@ expect refused_with "is not a destination" --retry 600 "$work/file" nonsense
 ! timeout 20 "$bin/stp-recv" --link "stpd:$work/b.sock" --listen nonsense --out "$work/out" --retry 600 \
   >"$work/said" 2>&1 || fail "stp-recv listens on nonsense"
 expect says "$work/said" "is not an address to listen on"
+# Where no link is named, whoever waits does so for the stpd of this host, which may not have begun yet.
+start "$work/waiting_sender.log" env -u STP_LINK "$bin/stp-send" --retry 600 "$work/file" 10.9.0.2:3000
+start "$work/waiting_receiver.log" env -u STP_LINK "$bin/stp-recv" --retry 600 --listen :3999 --out "$work/out"
+expect wait_for 10 contains "$work/waiting_sender.log" "trying again for 600 s (--retry)"
+expect wait_for 10 contains "$work/waiting_receiver.log" "waiting for it"
+stop "${started[@]: -2}"
 # Nobody listens there, and nobody is asked if nothing is left to send.
 mkfifo "$work/fifo"
 "$python" -c 'import socket, sys; socket.socket(socket.AF_UNIX).bind(sys.argv[1])' "$work/socket"

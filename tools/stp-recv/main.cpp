@@ -11,6 +11,7 @@
 #include <optional>
 #include <thread>
 
+#include "libst/ipc/link_choice.h"
 #include "libst/os/file_limit.h"
 #include "libst/os/standard_streams.h"
 #include "libst/os/unique_fd.h"
@@ -193,6 +194,7 @@ int main(int argc, char** argv) {
     return stp::cli::usage_error("stp-recv", wrong, stp::cli::kWrongUsage);
 
   if (!options.link.empty()) ::setenv("STP_LINK", options.link.c_str(), 1);
+  if (options.retry.value_or(0) > 0) stp::ipc::wait_for_usual_stpd();
   stp::os::raise_file_limit();
   try {
     return receive(options, closed[STDOUT_FILENO]);

@@ -15,6 +15,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "libst/ipc/link_choice.h"
 #include "libst/os/file_limit.h"
 #include "libst/os/standard_streams.h"
 #include "stp/base/start_thread.h"
@@ -237,6 +238,7 @@ int main(int argc, char** argv) {
                         std::chrono::seconds(*connect_timeout)};
   stp::os::raise_file_limit();  // a tree has one open for each level
   if (!link.empty()) ::setenv("STP_LINK", link.c_str(), 1);
+  if (retry > 0) stp::ipc::wait_for_usual_stpd();
   try {
     return send(sending, quiet, !closed[STDIN_FILENO]);
   } catch (const stp::NoThread& none) {
