@@ -550,11 +550,13 @@ std::string why_distrust(const std::string& path, uid_t server) {
     who = error.what();
   }
   if (who.empty()) return {};
+  const auto self = ::geteuid();
   return "user " + std::to_string(server) + " serves this socket, and " + who +
-         ": a program lends its memory to who serves its socket. Let root or user " +
-         std::to_string(::geteuid()) +
-         " run stpd, or put its socket where only root, this user or that of stpd may make files, "
-         "as " +
+         ": a program lends its memory to who serves its socket. Let root" +
+         (self == 0 ? "" : " or user " + std::to_string(self)) + " run stpd, or user " +
+         std::to_string(server) +
+         " this program, or put the socket where only root, this user or that of stpd may make "
+         "files, as " +
          kDefaultSocket;
 }
 

@@ -74,8 +74,8 @@ TEST_F(ServedByAnother, IsRefusedWhereAllMayMakeFiles) {
                    directory.path() + ": "))
       << why;
   EXPECT_TRUE(
-      says("Let root or user 0 run stpd, or put its socket where only root, this user or "
-           "that of stpd may make files, as /run/stpd/stpd.sock"))
+      says("Let root run stpd, or user 65530 this program, or put the socket where only root, "
+           "this user or that of stpd may make files, as /run/stpd/stpd.sock"))
       << why;
 }
 
