@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "libst/libfabric/atomics.h"
-
+// What an atomic operation does, and the calls of FI_ATOMIC.
 #include <algorithm>
 #include <bit>
 #include <concepts>
@@ -179,9 +178,8 @@ unsigned shift_of(std::uint64_t address, std::size_t size) {
                  std::endian::native == std::endian::little ? offset : kWord - size - offset);
 }
 
-}  // namespace
-
-int query_atomic(fi_datatype type, fi_op op, Function::Kind kind, fi_atomic_attr& attr) {
+// 0: it is offered, of `count` numbers at a time. Else -FI_EOPNOTSUPP, or -FI_EINVAL.
+int what_is_offered(fi_datatype type, fi_op op, Function::Kind kind, fi_atomic_attr& attr) {
   if (op > FI_MSWAP || type > FI_UINT128) return -FI_EINVAL;
   const auto size = size_of(type);
   if (size == 0) return -FI_EOPNOTSUPP;
@@ -193,6 +191,8 @@ int query_atomic(fi_datatype type, fi_op op, Function::Kind kind, fi_atomic_attr
   return 0;
 }
 
+}  // namespace
+
 int query_atomic(fi_datatype type, fi_op op, fi_atomic_attr* attr, std::uint64_t flags) {
   auto kind = Function::Kind::kPlain;
   if (flags == FI_FETCH_ATOMIC)
@@ -202,7 +202,7 @@ int query_atomic(fi_datatype type, fi_op op, fi_atomic_attr* attr, std::uint64_t
   else if (flags != 0)
     return -FI_EINVAL;
   fi_atomic_attr told{};
-  const auto error = query_atomic(type, op, kind, told);
+  const auto error = what_is_offered(type, op, kind, told);
   if (error == 0 && attr != nullptr) *attr = told;
   return error;
 }
@@ -287,7 +287,7 @@ void* only(const fi_ioc* iov, std::size_t count) {
 int check_atomic(const AtomicCall& call) {
   const auto& f = call.function;
   fi_atomic_attr attr{};
-  if (const auto error = query_atomic(f.type, f.op, f.kind, attr); error != 0) return error;
+  if (const auto error = what_is_offered(f.type, f.op, f.kind, attr); error != 0) return error;
   if (call.count != attr.count || call.target.address % attr.size != 0) return -FI_EINVAL;
   const auto needs_operand = f.op != FI_ATOMIC_READ;
   const auto complete = (!needs_operand || f.operand != nullptr) &&
@@ -312,7 +312,7 @@ int read_message(const fi_msg_atomic& msg, std::uint64_t flags, AtomicCall& call
 
 int is_valid_atomic(fi_datatype type, fi_op op, std::size_t* count, Function::Kind kind) {
   fi_atomic_attr attr{};
-  const auto error = query_atomic(type, op, kind, attr);
+  const auto error = what_is_offered(type, op, kind, attr);
   if (error == 0 && count != nullptr) *count = attr.count;
   return error;
 }

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "libst/libfabric/address.h"
-#include "libst/libfabric/atomics.h"
 #include "libst/libfabric/ep.h"
 #include "libst/libfabric/provider.h"
 #include "libst/libfabric/queues.h"

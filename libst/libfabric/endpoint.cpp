@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "libst/libfabric/dialers.h"
 #include "libst/libfabric/domain.h"
 #include "libst/libfabric/queues.h"
 

@@ -200,6 +200,9 @@ class MessageEnd : public fid_ep {
 };
 
 extern fi_ops_msg msg_calls;
+extern fi_ops_atomic atomic_calls;
+// As a domain's call. -FI_EOPNOTSUPP: it is not offered; -FI_EINVAL: there is no such thing.
+int query_atomic(fi_datatype type, fi_op op, fi_atomic_attr* attr, std::uint64_t flags);
 // 0, or what is wrong with the flags of a receive. `known`: those of its kind; receives of
 // FI_EP_RDM may look for messages that have come, too.
 int check_receive(const Offer& offer, std::uint64_t flags, std::uint64_t known);

@@ -11,7 +11,6 @@
 #include <utility>
 
 #include "libst/libfabric/address.h"
-#include "libst/libfabric/dialers.h"
 #include "libst/libfabric/domain.h"
 #include "libst/libfabric/provider.h"
 #include "libst/libfabric/queues.h"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -10,11 +11,11 @@
 #include <vector>
 
 #include "libst/include/stp/managed.h"
-#include "libst/libfabric/atomics.h"
 #include "libst/libfabric/memory.h"
 
 namespace stp::fi {
 
+class FabricLink;
 struct Op;
 struct RxBuffer;
 
@@ -53,6 +54,58 @@ class Acceptor {
 
  protected:
   ~Acceptor() = default;
+};
+
+// ---- atomic operations ----
+
+// One atomic operation of a program. Its kind tells which of the pointers it needs.
+struct Function {
+  enum class Kind : std::uint8_t { kPlain, kFetch, kCompare };
+  Kind kind = Kind::kPlain;
+  fi_datatype type = FI_UINT64;
+  fi_op op = FI_SUM;
+  const void* operand = nullptr;  // FI_ATOMIC_READ has none
+  const void* compare = nullptr;
+  void* result = nullptr;
+};
+
+// A number's bits: as many as its type has, the others are 0.
+using Bits = std::uint64_t;
+
+// An atomic operation on its way: on one number in the memory of a peer. A FetchOp acts on 8 bytes
+// there: it adds a number, or stores one where another one stands. What is no such operation reads
+// the 8 bytes that hold the number, and stores others where those still stand, until nobody has
+// come in between.
+class Atomic {
+ public:
+  struct Step {
+    stm_fetch_op op = STM_FETCH_ADD;
+    std::uint64_t operand = 0, compare = 0;
+  };
+
+  // `function` is offered; the address is a multiple of the number's size.
+  Atomic(const Function& function, std::uint64_t address);
+  // Of the 8 bytes.
+  [[nodiscard]] std::uint64_t address() const { return address_; }
+  // What the peer is to do next.
+  [[nodiscard]] const Step& step() const { return step_; }
+  // Whether others can come in between: then it consists of several steps.
+  [[nodiscard]] bool repeats() const { return repeats_; }
+  // Before the step, `old` stood there. True: there is another step. False: all is done, and the
+  // program has its result.
+  bool goes_on(std::uint64_t old);
+
+ private:
+  [[nodiscard]] Bits number_in(std::uint64_t word) const { return word >> shift_ & mask_; }
+
+  const fi_datatype type_;
+  const fi_op op_;
+  void* const result_;
+  const std::uint64_t address_;
+  unsigned shift_ = 0;  // of the number in the 8 bytes
+  Bits mask_ = 0, operand_ = 0, compare_ = 0;
+  bool repeats_ = false;
+  Step step_;
 };
 
 // ---- operations ----
@@ -153,5 +206,14 @@ struct Target {
   std::uint64_t address = 0;
   std::uint64_t key = 0;
 };
+
+// ---- the steps of an atomic operation ----
+
+// Makes `op` that operation, with memory for what comes back. A libfabric error, or a status.
+int prepare_atomic(FabricLink& link, Op& op, const Target& target, const Function& function);
+// Posts its next step. A status: it is not on its way.
+int post_step(stm_connection_t connection, Op& op);
+// A step of `op` has ended with `status`, which may change. True: the next one is on its way.
+bool continue_atomic(stm_connection_t connection, Op& op, int& status);
 
 }  // namespace stp::fi

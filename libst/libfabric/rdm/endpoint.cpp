@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// What an endpoint of FI_EP_RDM is made of, its connections, and calls that no other one has.
+// What an endpoint of FI_EP_RDM is made of, its connections, its receives, and calls that no other
+// one has.
 #include "libst/libfabric/rdm/endpoint.h"
 
 #include <algorithm>
@@ -7,7 +8,6 @@
 #include <utility>
 
 #include "libst/libfabric/address.h"
-#include "libst/libfabric/dialers.h"
 #include "libst/libfabric/domain.h"
 #include "libst/libfabric/link.h"
 #include "libst/libfabric/provider.h"
@@ -20,6 +20,8 @@ namespace {
 constexpr std::size_t kLeastLeft = 4096;
 constexpr std::size_t kWordSize = 64, kPeersOfBlock = 16;
 static_assert(kWordSize >= kHead);
+// Any sender.
+constexpr Address kAny{};
 
 }  // namespace
 
@@ -207,6 +209,173 @@ void Endpoint::has_ended(const Incoming& connection) {
   forget_recent();
   ended_incoming_.push_back(std::move(found->second));
   incoming_.erase(found);
+}
+
+// ---- receives, and what comes to them ----
+
+fi_addr_t Endpoint::number_of(const Address& peer) const {
+  return av_->find(peer);
+}
+
+void Endpoint::written(const Message& message) {
+  reports_.tell_written(message.head.length, message.head.data, av_->find(message.source));
+}
+
+void Endpoint::accessed(const Head& head) {
+  if (!counts_accesses_) return;
+  const auto reads = (head.flags & kReads) != 0;
+  reports_.count_access(reads);
+  domain_.count_access(head.id, reads);
+}
+
+// Runs once per receive, so it is one function.
+[[gnu::flatten]] ssize_t Endpoint::receive(const Inbound& inbound) {
+  constexpr auto kSpecial = FI_PEEK | FI_CLAIM | FI_MULTI_RECV;
+  if (inbound.count > kSegments) return -FI_EINVAL;
+  const HoldLink lock(link_.mutex());
+  if (!enabled_) return -FI_EOPBADSTATE;
+  const auto* source = &kAny;
+  if (directed_ && inbound.from != FI_ADDR_UNSPEC) {
+    source = &av_->at(inbound.from);
+    if (source->port == 0) return -FI_EINVAL;
+  }
+  if ((inbound.flags & kSpecial) == 0 && matching_.has_none(inbound.tagged) && losses_.empty() &&
+      matching_.has_room(kMostPosted)) {
+    read_receive(inbound, *source, matching_.add_place(inbound.tagged));
+    return 0;
+  }
+  Receive receive;
+  read_receive(inbound, *source, receive);
+  return receive_specially(std::move(receive));
+}
+
+// Something waits for it, or is lost, or it is none that waits.
+[[gnu::noinline]] ssize_t Endpoint::receive_specially(Receive&& receive) {
+  forget_losses();
+  if ((receive.flags & FI_PEEK) != 0) return peek(receive);
+  if ((receive.flags & FI_CLAIM) != 0) return claim(std::move(receive));
+  if (matching_.receives() >= kMostPosted) return -FI_EAGAIN;
+  if ((receive.flags & FI_MULTI_RECV) == 0) {
+    auto message = matching_.take_message(receive);
+    if (message)
+      deliver(std::move(*message), std::move(receive));
+    else if (const auto status = losses_.take_for_receive(receive.source); status != 0)
+      return -error_of(status);
+    else
+      matching_.add(std::move(receive));
+    return 0;
+  }
+  if (receive.segments.count != 1 || receive.segments.length == 0) return -FI_EINVAL;
+  receive.shared = std::make_shared<Shared>();
+  const auto waits = receive;
+  matching_.add(std::move(receive));
+  // As if what waits arrived now.
+  while (!waits.shared->used_up) {
+    auto message = matching_.take_message(waits);
+    if (!message) break;
+    auto part = receive_for(*message);
+    deliver(std::move(*message), std::move(*part));
+  }
+  if (waits.shared->used_up) return 0;
+  // It alone names that peer: others have failed.
+  if (const auto status = losses_.take_for_receive(waits.source); status != 0)
+    give_up_receives(waits.source, status);
+  return 0;
+}
+
+ssize_t Endpoint::peek(const Receive& receive) {
+  link_.progress();
+  if (const auto* const found = matching_.find_message(receive); found == nullptr) {
+    auto outcome = outcome_of({}, receive);
+    outcome.tag = receive.tag;
+    const auto lost = losses_.take_for_receive(receive.source);
+    outcome.status = lost != 0 ? lost : -ENOMSG;
+    reports_.tell(outcome);
+    return 0;
+  } else {
+    auto outcome = outcome_of(*found, receive);
+    outcome.length = found->head.length;
+    outcome.overflow = 0;
+    outcome.told = true;
+    reports_.tell(outcome);
+  }
+  if ((receive.flags & (FI_CLAIM | FI_DISCARD)) == 0) return 0;
+  auto message = matching_.take_message(receive);
+  if ((receive.flags & FI_CLAIM) != 0)
+    matching_.claim(receive.context, std::move(*message));
+  else
+    discard(*message);
+  return 0;
+}
+
+ssize_t Endpoint::claim(Receive&& receive) {
+  auto message = matching_.take_claimed(receive.context);
+  if (!message) return -FI_EINVAL;
+  if ((receive.flags & FI_DISCARD) != 0) {
+    auto outcome = outcome_of(*message, receive);
+    outcome.overflow = 0;
+    discard(*message);
+    reports_.complete(outcome);
+    return 0;
+  }
+  deliver(std::move(*message), std::move(receive));
+  return 0;
+}
+
+// Nobody wants it. The sender of an announced one waits to be read.
+void Endpoint::discard(Message& message) {
+  auto* const from = message.from;
+  if (from == nullptr) return;
+  from->done_with(message);
+  if (message.announced) from->pull(message, {.flags = kUntold});
+}
+
+// ---- losses ----
+
+bool Endpoint::give_up_receives(const Address& peer, int status) {
+  const auto receives = matching_.take_receives_from(peer);
+  for (const auto& receive : receives) give_up(receive, status);
+  return !receives.empty();
+}
+
+bool Endpoint::can_name(const Address& peer) const {
+  return av_->find(peer) != FI_ADDR_NOTAVAIL;
+}
+
+// Losses are those of addresses in the vector, so there are no more of them.
+void Endpoint::forget_losses() {
+  if (losses_.empty() || std::exchange(losses_as_of_, av_->version()) == av_->version()) return;
+  losses_.forget_removed([this](const Address& each) { return av_->has_since(each); });
+}
+
+// A peer that has gone in good order may have taken the message, and sends nothing more anyway.
+void Endpoint::lost(const Address& peer, int status) {
+  if (closing_ || status == -ENOTCONN || status == -ECANCELED) return;
+  forget_losses();
+  if (!give_up_receives(peer, status) && can_name(peer))
+    losses_.add_sent(peer, status, av_->has_since(peer));
+  forget_recent();
+}
+
+void Endpoint::tell_failed(const Address& peer, int status) {
+  if (!closing_) fi::tell_failed(++failed_, peer_name(peer), status);
+}
+
+// Its messages come on another connection, if it has made one since. Receives that are posted later
+// fail, too.
+void Endpoint::fell_silent(const Address& peer, int status) {
+  if (closing_ || !can_name(peer)) return;
+  auto is_there = false;
+  for (const auto& [key, each] : incoming_) {
+    if (each->source() != peer) continue;
+    is_there = true;
+    each->tell_silent(status);
+  }
+  if (is_there) return;
+  if (give_up_receives(peer, status)) tell_failed(peer, status);
+  forget_losses();
+  losses_.add_silence(peer, status, av_->has_since(peer));
+  forget_recent();
 }
 
 // ---- FI_TAGGED ----

@@ -96,7 +96,7 @@ class Outgoing final : public SendingConnection {
   int begin_laned(Op& op);
   void pulled(const Head& head);
   void flush();
-  // Accesses that the peer's program makes (asked.cpp): one at a time, and each in steps.
+  // Accesses that the peer's program makes: one at a time, and each in steps.
   int begin_ask(Op& op);
   int ask(Op& op);
   int go_on_asking(Op& op, bool& done);
@@ -230,7 +230,7 @@ class Incoming final : public Connection, public Source {
   bool read_done(Op& op, int status);
   // The bytes to leave out, so that no other read has the same length. Nothing: each is taken.
   [[nodiscard]] std::optional<std::size_t> free_length(const Pending& pending) const;
-  // What a peer asks this program for (asked.cpp).
+  // What a peer asks this program for.
   void access(const Head& head, const std::byte* more);
   void serve_asked(std::uint32_t request, std::uint64_t length);
   int read(Op& op, const Pending& pending, std::size_t length);

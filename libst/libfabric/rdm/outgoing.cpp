@@ -340,7 +340,141 @@ void Outgoing::answer(const Pull& pull, const Read& read) {
   part_done(op, error);
 }
 
-// Messages, writes, reads and atomic operations that an endpoint begins.
+// ---- accesses that the peer's program makes ----
+
+// To memory that no link can write.
+
+int Outgoing::begin_ask(Op& op) {
+  asks_.push_back(&op);
+  if (asks_.size() > 1) return 0;
+  const auto error = ask(op);
+  if (error != 0) asks_.pop_front();
+  return error;
+}
+
+// The next step of the first one.
+int Outgoing::ask(Op& op) {
+  if (question_.data == nullptr)
+    if (const auto error = endpoint_.link().slots().take(question_); error != 0) return error;
+  auto* const bytes = question_.data;
+  auto* const more = bytes + kAskHead;
+  const auto left = op.length - ask_offset_;
+  Head head{.tag = op.remote_address + ask_offset_, .id = ++asks_made_};
+  auto size = kAskHead;
+  auto what = Access::kRead;
+  if (op.atomic) {
+    const auto& step = op.atomic->step();
+    what = step.op == STM_FETCH_ADD ? Access::kAdd : Access::kSwap;
+    head.tag = op.atomic->address();
+    head.length = sizeof(std::uint64_t);
+    store64(more, step.operand);
+    store64(more + sizeof step.operand, step.compare);
+    size += kNumbers;
+  } else if (op.direction == Direction::kWrite) {
+    what = Access::kWrite;
+    head.length = std::min(kAskMost, left);
+    if (head.length != 0) std::memcpy(more, op.span.data + ask_offset_, head.length);
+    size += head.length;
+  } else {
+    head.length = std::min(kPartsMost, left);
+  }
+  head.flags = static_cast<std::uint32_t>(what);
+  store(head, bytes);
+  store64(bytes + kHead, op.asked_key);
+  const auto flags = std::exchange(op.stm_flags, 0U);  // those of the first step
+  if (const auto error = send_part(op, Kind::kAsk, question_, size, flags); error != 0)
+    return error;
+  op.parts = 2;  // that message, and the answer
+  awaits_answer_ = true;
+  may_read_ = what == Access::kRead;
+  return 0;
+}
+
+void Outgoing::answered(const Head& head) {
+  if (!awaits_answer_ || head.id != asks_made_)
+    return break_off("it answers what it was not asked");
+  awaits_answer_ = false;
+  auto& op = *asks_.front();
+  if (op.atomic) std::memcpy(op.span.data, &head.data, sizeof head.data);
+  if (head.flags != 0) may_read_ = false;
+  ask_done(op, head.flags != 0 ? -EACCES : 0);
+}
+
+// All parts of a step are done. `done`: it was the last one.
+int Outgoing::go_on_asking(Op& op, bool& done) {
+  done = false;
+  if (std::exchange(may_read_, false)) {
+    op.parts = 1;
+    const auto error = read_part(op, std::min(kPartsMost, op.length - ask_offset_), ask_offset_);
+    if (error != 0) break_off("what it lets be read cannot be read");
+    return error;
+  }
+  if (op.atomic) {
+    std::uint64_t old;
+    std::memcpy(&old, op.span.data, sizeof old);
+    done = !op.atomic->goes_on(old);
+  } else {
+    const auto most = op.direction == Direction::kWrite ? kAskMost : kPartsMost;
+    ask_offset_ += std::min(most, op.length - ask_offset_);
+    done = ask_offset_ == op.length;
+  }
+  return done ? 0 : ask(op);
+}
+
+void Outgoing::ask_done(Op& op, int status) {
+  if (asks_.empty() || asks_.front() != &op) return never_asked(op, status);
+  if (!op.end_part(status)) {
+    // A question that has not arrived has no answer.
+    if (status != 0 && std::exchange(awaits_answer_, false)) ask_done(op, status);
+    return;
+  }
+  auto done = true;
+  if (op.status == 0) op.status = go_on_asking(op, done);
+  if (op.status == 0 && !done) return;
+  may_read_ = false;
+  asked(op);
+}
+
+void Outgoing::never_asked(Op& op, int status) {
+  op.action = Action::kWrite;
+  op.parts = 1;
+  part_done(op, status);
+}
+
+// The first one is over, and the next one begins.
+void Outgoing::asked(Op& op) {
+  ask_offset_ = 0;
+  asks_.pop_front();
+  const auto access = op.direction == Direction::kWrite ? Action::kWrite : Action::kRead;
+  op.action = op.atomic ? Action::kAtomic : access;
+  op.parts = 1;
+  if (op.status == 0 && op.note.data != nullptr) {
+    add_note(op);  // its immediate data
+  } else {
+    const auto status = op.status;
+    op.atomic.reset();  // it has no further step
+    part_done(op, status);
+  }
+  if (asks_.empty()) return;
+  auto& next = *asks_.front();
+  if (const auto error = ask(next); error != 0) {
+    next.parts = 1;
+    ask_done(next, error);
+  }
+}
+
+void Outgoing::give_up_asking(int status) {
+  while (asks_.size() > 1) {
+    auto& op = *asks_.back();
+    asks_.pop_back();
+    never_asked(op, status);
+  }
+  if (std::exchange(awaits_answer_, false)) ask_done(*asks_.front(), status);
+}
+
+// ---- what an endpoint begins ----
+
+// Messages, writes, reads and atomic operations.
 
 void Endpoint::leaves(const Op& op) {
   AnyEndpoint::leaves(op);
