@@ -30,7 +30,8 @@ class EthdevBareLink final : public BareLink {
       mbufs[i]->pkt_len = length;
     }
     const auto sent = share().send(mbufs.data(), static_cast<std::uint16_t>(count));
-    rte_pktmbuf_free_bulk(mbufs.data() + sent, count - sent);
+    const unsigned gone = share().returns_mbufs() ? 0 : sent;
+    rte_pktmbuf_free_bulk(mbufs.data() + gone, count - gone);
     return sent;
   }
 
@@ -41,7 +42,7 @@ class EthdevBareLink final : public BareLink {
     std::size_t kept = 0;
     for (unsigned i = 0; i < count; ++i)
       if (read(mbufs[i], frames_[kept])) ++kept;
-    rte_pktmbuf_free_bulk(mbufs.data(), count);
+    share().release(mbufs.data(), count);
     return std::span(frames_).first(kept);
   }
 

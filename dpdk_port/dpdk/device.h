@@ -152,12 +152,13 @@ class MemifLink {
   // `settings.shards`: each has its counters and, by link/crossing.h, its rings.
   static std::unique_ptr<MemifLink> open(const memif::Settings& settings, std::string& error);
 
-  // As rte_eth_tx_burst and rte_eth_rx_burst: nothing where nobody is connected.
+  // As rte_eth_tx_burst and rte_eth_rx_burst: nothing where nobody is connected. But all frames are
+  // copied, so the mbufs of those that are sent stay with the caller, who also provides those that
+  // are received into.
   std::uint16_t send(unsigned shard, rte_mbuf** mbufs, std::uint16_t count);
   // With `rests`: an mbuf may have only the head of a long frame, and the place of the same number
   // in `rests` says where the other bytes are. They stay there until release().
-  std::uint16_t receive(unsigned shard, rte_mempool* pool, rte_mbuf** mbufs, Bytes* rests,
-                        std::uint16_t count);
+  std::uint16_t receive(unsigned shard, rte_mbuf** mbufs, Bytes* rests, std::uint16_t count);
   void release(unsigned shard);
   void tend(Time now) { memif_->tend(now); }
   [[nodiscard]] bool connected() const { return memif_->connected(); }
@@ -170,6 +171,8 @@ class MemifLink {
   [[nodiscard]] const MemifCounters& counters(unsigned shard) const {
     return parts_[shard].counters;
   }
+  // There were no mbufs to receive into.
+  void count_no_buffer(unsigned shard) { ++parts_[shard].counters.no_buffer; }
 
  private:
   // What one shard's thread writes.
@@ -179,8 +182,8 @@ class MemifLink {
     MemifCounters counters;
   };
   MemifLink(std::unique_ptr<memif::Memif> memif, unsigned shards);
-  static unsigned take(Part& part, memif::Receiver& receiver, rte_mempool* pool, rte_mbuf** mbufs,
-                       Bytes* rests, unsigned count);
+  static unsigned take(Part& part, memif::Receiver& receiver, rte_mbuf** mbufs, Bytes* rests,
+                       unsigned count);
 
   std::unique_ptr<memif::Memif> memif_;
   std::vector<Part> parts_;

@@ -148,7 +148,7 @@ std::uint16_t DeviceShare::send_by_port(const QueuesToSend& queues, rte_mbuf** m
 }
 
 std::uint16_t DeviceShare::receive(rte_mbuf** mbufs, Bytes* rests, std::uint16_t count) {
-  if (device_.memif_) return device_.memif_->receive(of_.index, pool(), mbufs, rests, count);
+  if (device_.memif_) return receive_copies(mbufs, rests, count);
   const auto received = receive_whole(mbufs, count);
   if (rests != nullptr) std::fill_n(rests, received, Bytes());
   return received;
@@ -161,8 +161,26 @@ std::uint16_t DeviceShare::receive_whole(rte_mbuf** mbufs, std::uint16_t count) 
   return rte_eth_rx_burst(device_.port_, 0, mbufs, count);
 }
 
-void DeviceShare::release() {
-  if (device_.memif_) device_.memif_->release(of_.index);
+bool DeviceShare::returns_mbufs() const {
+  return device_.memif_ != nullptr;
+}
+
+std::uint16_t DeviceShare::receive_copies(rte_mbuf** mbufs, Bytes* rests, std::uint16_t count) {
+  auto& memif = *device_.memif_;
+  if (landing_.front() == nullptr && rte_pktmbuf_alloc_bulk(pool(), landing_.data(), kBurst) != 0) {
+    landing_.fill(nullptr);
+    memif.count_no_buffer(of_.index);
+    return 0;
+  }
+  const auto received = memif.receive(of_.index, landing_.data(), rests, count);
+  std::copy_n(landing_.begin(), received, mbufs);
+  return received;
+}
+
+void DeviceShare::release(rte_mbuf** mbufs, std::uint16_t count) {
+  if (count == 0) return;  // nobody may be connected
+  if (device_.memif_) return device_.memif_->release(of_.index);
+  rte_pktmbuf_free_bulk(mbufs, count);
 }
 
 // Each call begins with another queue, so that a busy one does not keep the others waiting.
@@ -226,12 +244,13 @@ unsigned Receiver::run(Engine& engine, Tap* tap, Time now) {
       }
       if (tap != nullptr) tap->frame(frame, rests_[i], false);
       if (take_arp(frame, now) || hand_over(frame, rests_[i])) continue;
-      frames_[kept++] = {frame, rests_[i]};
+      // One field after the other: to copy what has just been written is slow.
+      frames_[kept].head = frame;
+      frames_[kept++].attached = rests_[i];
     }
     if (seat_ != nullptr) seat_->publish();
     if (kept > 0) engine.receive_apart(std::span(frames_).first(kept), now);
-    share_.release();
-    rte_pktmbuf_free_bulk(mbufs.data(), count);
+    share_.release(mbufs.data(), count);
     moved += count;
     if (count < burst_) break;
   }
@@ -346,7 +365,7 @@ Transmitter::Transmitter(DeviceShare& share, Arp& arp, Loopback& loopback, Seat*
 
 Transmitter::~Transmitter() {
   rte_pktmbuf_free_bulk(pending_.data(), pending_count_);
-  rte_pktmbuf_free_bulk(spares_.data(), static_cast<unsigned>(spare_count_));
+  rte_pktmbuf_free_bulk(spares_.data(), kBurst);
 }
 
 unsigned Transmitter::run(Engine& engine, Tap* tap, Time now) {
@@ -374,28 +393,56 @@ unsigned Transmitter::run(Engine& engine, Tap* tap, Time now) {
   return moved;
 }
 
+// They are kept between turns: most turns have nothing to send and should cost little.
 bool Transmitter::fill_spares() {
-  if (spare_count_ == kBurst) return true;
-  const auto missing = static_cast<unsigned>(kBurst - spare_count_);
-  if (rte_pktmbuf_alloc_bulk(share_.pool(), &spares_[spare_count_], missing) != 0) {
+  if (missing_ == 0) return true;
+  std::array<rte_mbuf*, kBurst> fresh;
+  if (rte_pktmbuf_alloc_bulk(share_.pool(), fresh.data(), static_cast<unsigned>(missing_)) != 0) {
     ++counters_.no_buffer;
     return false;
   }
-  spare_count_ = kBurst;
-  // Kept between turns: most turns have nothing to send and should cost little.
-  for (std::size_t i = 0; i < kBurst; ++i) frames_[i].head = data_of(spares_[i]);
+  for (std::size_t i = 0; missing_ > 0; ++i) {
+    if (spares_[i] != nullptr) continue;
+    spares_[i] = fresh[--missing_];
+    frames_[i].head = data_of(spares_[i]);
+  }
   return true;
 }
 
+rte_mbuf* Transmitter::take_spare(std::size_t spare) {
+  STP_ASSERT(spares_[spare] != nullptr, "there is a spare for each frame that is taken");
+  ++missing_;
+  pending_places_[pending_count_] = static_cast<std::uint8_t>(spare);
+  return pending_[pending_count_++] = std::exchange(spares_[spare], nullptr);
+}
+
+// The first ones of those that wait have been copied: each is a spare again, where it was one,
+// unless there is another by now.
+void Transmitter::take_back(std::uint16_t sent) {
+  for (std::uint16_t i = 0; i < sent; ++i) {
+    rte_mbuf* const mbuf = pending_[i];
+    rte_mbuf*& place = spares_[pending_places_[i]];
+    if (place != nullptr) {
+      rte_pktmbuf_free(mbuf);
+      continue;
+    }
+    if (mbuf->next != nullptr) {  // attached memory
+      rte_pktmbuf_free(std::exchange(mbuf->next, nullptr));
+      mbuf->nb_segs = 1;
+    }
+    set_length(mbuf, 0);
+    place = mbuf;
+    --missing_;
+  }
+}
+
 void Transmitter::take_arp(Tap* tap) {
-  while (pending_count_ < kBurst && fill_spares()) {
-    rte_mbuf* const mbuf = spares_[spare_count_ - 1];
-    const std::size_t length = arp_.take(data_of(mbuf));
+  while (arp_.has_waiting() && pending_count_ < kBurst && fill_spares()) {
+    const std::size_t length = arp_.take(data_of(spares_.front()));
     if (length == 0) return;
-    --spare_count_;
+    rte_mbuf* const mbuf = take_spare(0);
     set_length(mbuf, length);
     if (tap != nullptr) tap->frame(Bytes(data_of(mbuf), length), {}, true);
-    pending_[pending_count_++] = mbuf;
   }
 }
 
@@ -403,36 +450,30 @@ void Transmitter::take_arp(Tap* tap) {
 unsigned Transmitter::take_from_others(Tap* tap) {
   if (!fill_spares()) return 0;
   const std::size_t most = kBurst - pending_count_;
+  std::size_t next = 0;
   return static_cast<unsigned>(seat_->take_for_link(most, [&](Bytes frame) {
-    STP_ASSERT(spare_count_ > 0, "there is a spare for each frame that is taken");
-    rte_mbuf* const mbuf = spares_[--spare_count_];
+    rte_mbuf* const mbuf = take_spare(next++);
     STP_ASSERT(frame.size() <= rte_pktmbuf_tailroom(mbuf), "a frame fits its mbuf");
     std::copy(frame.begin(), frame.end(), data_of(mbuf));
     set_length(mbuf, frame.size());
     if (tap != nullptr) tap->frame(frame, {}, true);
-    pending_[pending_count_++] = mbuf;
   }));
 }
 
 unsigned Transmitter::take_frames(Engine& engine, Tap* tap, Time now) {
   if (!fill_spares()) return 0;
-  STP_ASSERT(pending_count_ == 0 && spare_count_ == kBurst,
+  STP_ASSERT(pending_count_ == 0 && missing_ == 0,
              "frames are taken where none waits, and each has its mbuf");
   const std::size_t count = engine.transmit(frames_, now);
   STP_ASSERT(count <= frames_.size(), "no more frames are taken than were offered a head");
   if (count == 0) return 0;
-  std::size_t unused = 0;  // heads of frames to ourselves, moved to the front
   for (std::size_t i = 0; i < count; ++i) {
     const TxFrame& frame = frames_[i];
     const bool attached = keep_frame(i, frame, tap);
     if (!attached && frame.token.region != kNoneId) {
       engine.transmitted(std::span(&frame.token, 1));
     }
-    if (spares_[i] != nullptr) std::swap(spares_[unused++], spares_[i]);
   }
-  spare_count_ = static_cast<std::size_t>(
-      std::copy(spares_.begin() + count, spares_.end(), spares_.begin() + unused) -
-      spares_.begin());
   return static_cast<unsigned>(count);
 }
 
@@ -447,9 +488,8 @@ bool Transmitter::keep_frame(std::size_t spare, const TxFrame& frame, Tap* tap) 
   STP_ASSERT(spares_[spare] != nullptr && frame.head == data_of(spares_[spare]),
              "a frame was built in the mbuf that it was offered");
   STP_ASSERT(pending_count_ < kBurst, "there is room for each frame of a burst");
-  rte_mbuf* const mbuf = std::exchange(spares_[spare], nullptr);
+  rte_mbuf* const mbuf = take_spare(spare);
   set_length(mbuf, head.size());
-  pending_[pending_count_++] = mbuf;
   if (frame.attached.empty()) return false;
   if (attachments_.attach(mbuf, frame.attached, frame.token)) return true;
   STP_ASSERT(frame.attached.size() <= rte_pktmbuf_tailroom(mbuf), "a frame fits its mbuf");
@@ -479,9 +519,14 @@ unsigned Transmitter::flush(Time now) {
     sent = give_to_owner();
   } else if (share_.runs()) {
     sent = share_.send(pending_.data(), pending_count_);
+    if (share_.returns_mbufs()) take_back(sent);
   }
   STP_ASSERT(sent <= pending_count_, "a driver takes no more than it was given");
-  std::copy(pending_.begin() + sent, pending_.begin() + pending_count_, pending_.begin());
+  if (sent < pending_count_) {
+    std::copy(pending_.begin() + sent, pending_.begin() + pending_count_, pending_.begin());
+    std::copy(pending_places_.begin() + sent, pending_places_.begin() + pending_count_,
+              pending_places_.begin());
+  }
   pending_count_ = static_cast<std::uint16_t>(pending_count_ - sent);
   if (sent > 0) {
     refusing_since_ = kNever;

@@ -56,10 +56,14 @@ class alignas(kCacheLine) DeviceShare {
   }
   // As rte_eth_tx_burst and rte_eth_rx_burst. Only while it runs.
   std::uint16_t send(rte_mbuf** mbufs, std::uint16_t count);
+  // The mbufs of the frames that were sent are the caller's again, who may fill them anew: to free
+  // and allocate them takes as long as to copy a short frame.
+  [[nodiscard]] bool returns_mbufs() const;
   // With `rests` an mbuf may have only the head of a frame: the place of the same number there
-  // says where the other bytes are, until release(). Call it before the next receive().
+  // says where the other bytes are, until release(). Pass all that was received to release()
+  // before the next receive().
   std::uint16_t receive(rte_mbuf** mbufs, Bytes* rests, std::uint16_t count);
-  void release();
+  void release(rte_mbuf** mbufs, std::uint16_t count);
 
   [[nodiscard]] Device& device() const { return device_; }
   [[nodiscard]] PortShare of() const { return of_; }
@@ -73,11 +77,13 @@ class alignas(kCacheLine) DeviceShare {
   std::uint16_t send_by_port(const QueuesToSend& queues, rte_mbuf** mbufs, std::uint16_t count);
   std::uint16_t receive_whole(rte_mbuf** mbufs, std::uint16_t count);
   std::uint16_t receive_in_turn(rte_mbuf** mbufs, std::uint16_t count);
+  std::uint16_t receive_copies(rte_mbuf** mbufs, Bytes* rests, std::uint16_t count);
 
   Device& device_;
   const PortShare of_;
   MbufPool pool_;
-  unsigned next_;  // the queue to look at first
+  std::array<rte_mbuf*, kBurst> landing_{};  // of a memif: what frames are copied into, for good
+  unsigned next_;                            // the queue to look at first
   bool inside_, may_send_ = true;
 };
 
@@ -177,6 +183,8 @@ class Transmitter {
   unsigned take_from_others(Tap* tap);
   bool loop(const TxFrame& frame);
   bool keep_frame(std::size_t spare, const TxFrame& frame, Tap* tap);
+  rte_mbuf* take_spare(std::size_t spare);
+  void take_back(std::uint16_t sent);
   unsigned flush(Time now);
   std::uint16_t give_to_owner();
   void drop_pending();
@@ -188,10 +196,11 @@ class Transmitter {
   Loopback& loopback_;
   Seat* const seat_;
   Attachments attachments_;
-  std::array<rte_mbuf*, kBurst> spares_{};  // empty heads: the first spare_count_
-  std::size_t spare_count_ = 0;
+  std::array<rte_mbuf*, kBurst> spares_{};   // empty heads; nullptr: it is filled, or not there yet
+  std::size_t missing_ = kBurst;             // of them
   std::array<TxFrame, kBurst> frames_;       // the spares, as passed to the engine
   std::array<rte_mbuf*, kBurst> pending_{};  // built, not yet taken by the driver
+  std::array<std::uint8_t, kBurst> pending_places_{};  // where they were among the spares
   std::uint16_t pending_count_ = 0;
   Time refusing_since_ = kNever;
   TransmitCounters counters_;

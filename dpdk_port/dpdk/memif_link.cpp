@@ -15,6 +15,8 @@ namespace {
 constexpr std::size_t kSegments = 4;
 
 bool put(memif::Sender& sender, const rte_mbuf* part) {
+  if (part->next == nullptr)
+    return sender.put(Bytes(rte_pktmbuf_mtod(part, const std::byte*), part->data_len));
   std::array<Bytes, kSegments> parts;
   std::size_t used = 0;
   for (; part != nullptr && used < kSegments; part = part->next)
@@ -65,14 +67,13 @@ std::uint16_t MemifLink::send(unsigned shard, rte_mbuf** mbufs, std::uint16_t co
   if (sent == 0) return 0;
   for (unsigned ring = 0; ring < rings.count; ++ring) senders[rings.first + ring].publish();
   memif_->waking().wake_peer();
-  rte_pktmbuf_free_bulk(mbufs, sent);
   parts_[shard].counters.sent += sent;
   return sent;
 }
 
 // Each call begins with another ring, so that a busy one does not keep the others waiting. However
 // many rings there are, it looks at `count` frames at most.
-std::uint16_t MemifLink::receive(unsigned shard, rte_mempool* pool, rte_mbuf** mbufs, Bytes* rests,
+std::uint16_t MemifLink::receive(unsigned shard, rte_mbuf** mbufs, Bytes* rests,
                                  std::uint16_t count) {
   if (!memif_->connected()) return 0;
   Part& part = parts_[shard];
@@ -82,7 +83,7 @@ std::uint16_t MemifLink::receive(unsigned shard, rte_mempool* pool, rte_mbuf** m
     if (part.next >= receivers.size()) part.next = shard;
     const unsigned most = std::min(left, receivers[part.next].waiting());
     if (most > 0)
-      received += take(part, receivers[part.next], pool, mbufs + received,
+      received += take(part, receivers[part.next], mbufs + received,
                        rests == nullptr ? nullptr : rests + received, most);
     left -= most;
     part.next += part.of.count;
@@ -99,17 +100,16 @@ void MemifLink::release(unsigned shard) {
 }
 
 // Takes at most `count` of the filled places.
-unsigned MemifLink::take(Part& part, memif::Receiver& receiver, rte_mempool* pool, rte_mbuf** mbufs,
-                         Bytes* rests, unsigned count) {
-  if (rte_pktmbuf_alloc_bulk(pool, mbufs, count) != 0) {
-    ++part.counters.no_buffer;
-    return 0;
-  }
+unsigned MemifLink::take(Part& part, memif::Receiver& receiver, rte_mbuf** mbufs, Bytes* rests,
+                         unsigned count) {
+  if (count > 1) receiver.fetch_ahead(count);
   unsigned received = 0;
   for (unsigned taken = 0; taken < count && receiver.waiting() != 0; ++taken) {
     rte_mbuf* const mbuf = mbufs[received];
     std::size_t length = 0;
-    const std::span room(rte_pktmbuf_mtod(mbuf, std::byte*), rte_pktmbuf_tailroom(mbuf));
+    // All of the mbuf, whatever it held before.
+    const std::span room(rte_pktmbuf_mtod(mbuf, std::byte*),
+                         static_cast<std::size_t>(mbuf->buf_len - mbuf->data_off));
     const auto took = rests == nullptr ? receiver.take(room, length)
                                        : receiver.take(room, length, stays, rests[received]);
     if (took == memif::Receiver::Took::kNothing) break;
@@ -121,7 +121,6 @@ unsigned MemifLink::take(Part& part, memif::Receiver& receiver, rte_mempool* poo
     mbuf->pkt_len = static_cast<std::uint32_t>(length);
     ++received;
   }
-  rte_pktmbuf_free_bulk(mbufs + received, count - received);
   return received;
 }
 

@@ -229,7 +229,7 @@ bool Arp::send(const Waiting& frame) {
 }
 
 std::size_t Arp::take(std::byte* out) {
-  if (!any_waiting_.load(std::memory_order_relaxed)) return 0;
+  if (!has_waiting()) return 0;
   const Lock lock(mutex_);
   if (waiting_.empty()) return 0;
   const Waiting frame = waiting_.front();

@@ -104,6 +104,8 @@ class Arp {
   // True: the frame was ARP; nobody else needs it.
   bool receive(Bytes frame, Time now);
 
+  // Whether a frame is to be sent; mostly none is.
+  [[nodiscard]] bool has_waiting() const { return any_waiting_.load(std::memory_order_relaxed); }
   // Writes the next frame to send (at most kFrameSize bytes) and returns its length; 0: none waits.
   std::size_t take(std::byte* out);
 

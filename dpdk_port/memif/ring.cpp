@@ -159,6 +159,21 @@ bool Sender::put(std::span<const Bytes> parts) {
   return true;
 }
 
+bool Sender::put(Bytes frame) {
+  if (room_ == 0 && (broken_ || (room_ = room()) == 0)) return false;
+  const auto place = static_cast<std::uint16_t>(next_ & (ring_.size() - 1U));
+  Descriptor descriptor = buffers_.are_own() ? buffers_.offered(place) : ring_.descriptor(next_);
+  const std::span<std::byte> buffer = buffers_.find(place, descriptor);
+  if (buffer.size() < std::max(frame.size(), kLeastBuffer)) return put(std::span(&frame, 1));
+  std::memcpy(buffer.data(), frame.data(), frame.size());
+  descriptor.length = static_cast<std::uint32_t>(frame.size());
+  descriptor.flags = 0;
+  ring_.set_descriptor(next_, descriptor);
+  ++next_;
+  --room_;
+  return true;
+}
+
 void Sender::publish() {
   if (published_ == next_) return;
   published_ = next_;
@@ -166,6 +181,26 @@ void Sender::publish() {
     ring_.set_head(next_);
   else
     ring_.set_tail(next_);
+  fetch_ahead();
+}
+
+// The peer has read these places, so its processor has them: a frame that is written there waits
+// for as many cache lines as it touches, and short frames one after the other for nothing else. So
+// the lines of the next frames come while those are built. What the peer may still read stays with
+// it.
+void Sender::fetch_ahead() {
+  if (static_cast<std::uint16_t>(fetched_ - next_) > kAhead) fetched_ = next_;
+  const auto end = static_cast<std::uint16_t>(next_ + std::min<unsigned>(kAhead, room_));
+  const auto last = static_cast<std::uint16_t>(next_ + room_);
+  for (; static_cast<std::int16_t>(end - fetched_) > 0; ++fetched_) {
+    const auto place = static_cast<std::uint16_t>(fetched_ & (ring_.size() - 1U));
+    const auto descriptor =
+        buffers_.are_own() ? buffers_.offered(place) : ring_.descriptor(fetched_);
+    const std::span<std::byte> buffer = buffers_.find(place, descriptor);
+    if (!buffer.empty()) fetch_line_to_write(buffer.data());
+    const auto later = static_cast<std::uint16_t>(fetched_ + kDescriptorsAhead);
+    if (static_cast<std::int16_t>(last - later) > 0) ring_.fetch_line_ahead(later);
+  }
 }
 
 // ---- Receiver
@@ -187,6 +222,15 @@ unsigned Receiver::arrived() {
   if (filled <= ring_.size() && filled >= taken) return filled - taken;
   break_off();
   return 0;
+}
+
+void Receiver::fetch_ahead(unsigned count) const {
+  for (unsigned i = 0; i < count; ++i) {
+    const auto number = static_cast<std::uint16_t>(next_ + i);
+    const auto place = static_cast<std::uint16_t>(number & (ring_.size() - 1U));
+    const auto descriptor = buffers_.are_own() ? Descriptor{} : ring_.descriptor(number);
+    fetch_line(buffers_.find(place, descriptor).data());
+  }
 }
 
 // Copies a whole frame, or its head. Returns the number of bytes copied.

@@ -13,6 +13,7 @@
 #include "dpdk_port/link/engine.h"
 #include "dpdk_port/memif/closer.h"
 #include "dpdk_port/memif/protocol.h"
+#include "stp/base/fetch_ahead.h"
 #include "stp/types.h"
 
 namespace stp::port::memif {
@@ -102,6 +103,11 @@ class Ring {
     __atomic_store_n(to, halves[0], __ATOMIC_RELAXED);
     __atomic_store_n(to + 1, halves[1], __ATOMIC_RELAXED);
   }
+  // Brings the cache line that begins with that descriptor, to write it; nothing if none does.
+  void fetch_line_ahead(std::uint16_t number) const {
+    auto* const at = descriptor_at(number);
+    if (reinterpret_cast<std::uintptr_t>(at) % kCacheLine == 0) fetch_line_to_write(at);
+  }
 
  private:
   [[nodiscard]] std::uint16_t* word(std::size_t offset) const {
@@ -163,11 +169,18 @@ class alignas(kCacheLine) Sender {
 
   // A frame that stands in several pieces. False: there is no room for it.
   bool put(std::span<const Bytes> parts);
+  // The same in one piece; nearly all also fit one buffer.
+  bool put(Bytes frame);
   // The peer sees what was put since.
   void publish();
   [[nodiscard]] bool broken() const { return __atomic_load_n(&broken_, __ATOMIC_RELAXED); }
 
  private:
+  // Places that are brought into the caches before they are filled: a burst, and their descriptors
+  // so many places earlier.
+  static constexpr std::uint16_t kAhead = 32, kDescriptorsAhead = 16;
+
+  void fetch_ahead();
   [[nodiscard]] unsigned room();
   bool break_off() {
     room_ = 0;
@@ -178,7 +191,8 @@ class alignas(kCacheLine) Sender {
   Ring ring_;
   Buffers buffers_;
   std::uint16_t next_ = 0, published_ = 0;
-  unsigned room_ = 0;  // places that are known to be free
+  std::uint16_t fetched_ = 0;  // the first place that has not been brought into the caches
+  unsigned room_ = 0;          // places that are known to be free
   bool broken_ = false;
 };
 
@@ -194,6 +208,9 @@ class alignas(kCacheLine) Receiver {
 
   // The client's: offers all its buffers.
   void begin();
+  // Brings that many filled places into the caches: else each frame waits for its lines from the
+  // peer's, one after the other.
+  void fetch_ahead(unsigned count) const;
   // Filled places: frames may take several.
   [[nodiscard]] unsigned waiting() { return left_ > 0 ? left_ : left_ = arrived(); }
   // Copies the next frame. kTooLong: it does not fit, and has been left out.

@@ -15,6 +15,15 @@ inline constexpr std::size_t kCacheLine = 64;
 inline void fetch_line(const void* at) {
   __builtin_prefetch(at);
 }
+// The same, of one that is about to be written and that another processor may have: so the first
+// write to it does not wait for that one. Processors that do not know the instruction skip it.
+inline void fetch_line_to_write(void* at) {
+#ifdef __x86_64__
+  asm volatile("prefetchw %0" : : "m"(*static_cast<const char*>(at)));
+#else
+  __builtin_prefetch(at, 1);
+#endif
+}
 // All lines from `begin` to before `end`.
 inline void fetch_lines(const void* begin, const void* end) {
   const auto* const last = static_cast<const std::byte*>(end);
