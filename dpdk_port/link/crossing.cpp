@@ -8,11 +8,13 @@
 #include <cstring>
 
 #include "stp/base/assert.h"
+#include "stp/base/fetch_ahead.h"
 
 namespace stp::port {
 
 FrameRing::FrameRing(std::size_t places, std::size_t room)
-    : buffers_(places, whole_cache_lines(sizeof(Head) + room)),
+    : buffers_(places, whole_cache_lines(room)),
+      heads_(places, sizeof(Head)),
       count_(places),
       room_(room),
       free_(places) {
@@ -35,10 +37,9 @@ bool FrameRing::push(Bytes head, Bytes rest, bool local) {
   // A NIC's buffers may hold longer frames than the MTU allows.
   if (head.size() + rest.size() > room_) return false;
   if (free_ == 0 && (free_ = free_places()) == 0) return false;
-  std::byte* const at = place(pushed_);
   const Head about{static_cast<std::uint32_t>(head.size() + rest.size()), local};
-  std::memcpy(at, &about, sizeof about);
-  std::byte* const to = std::copy(head.begin(), head.end(), at + sizeof about);
+  std::memcpy(head_of(pushed_), &about, sizeof about);
+  std::byte* const to = std::copy(head.begin(), head.end(), place(pushed_));
   std::copy(rest.begin(), rest.end(), to);
   ++pushed_;
   --free_;
@@ -48,7 +49,15 @@ bool FrameRing::push(Bytes head, Bytes rest, bool local) {
 bool FrameRing::publish() {
   if (sent_.load(std::memory_order_relaxed) == pushed_) return false;
   sent_.store(pushed_, std::memory_order_seq_cst);
+  fetch_places_ahead();
   return true;
+}
+
+// The receiver's caches have what it has read there. What it may still read stays with it.
+void FrameRing::fetch_places_ahead() {
+  fetched_ = std::max(fetched_, pushed_);
+  for (const auto end = pushed_ + std::min(free_, kAhead); fetched_ < end; ++fetched_)
+    fetch_line_to_write(place(fetched_));
 }
 
 bool FrameRing::may_go_on() const {
@@ -57,10 +66,15 @@ bool FrameRing::may_go_on() const {
 
 FrameRing::Entry FrameRing::at(std::size_t index) const {
   STP_ASSERT(index < waiting(), "a frame that is read waits");
-  const std::byte* const at = place(received_.load(std::memory_order_relaxed) + index);
+  const auto number = received_.load(std::memory_order_relaxed) + index;
   Head about;
-  std::memcpy(&about, at, sizeof about);
-  return {Bytes(at + sizeof about, about.length), about.local};
+  std::memcpy(&about, head_of(number), sizeof about);
+  return {Bytes(place(number), about.length), about.local};
+}
+
+void FrameRing::fetch_ahead(std::size_t frames) const {
+  const auto first = received_.load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < frames; ++i) fetch_line(place(first + i));
 }
 
 bool FrameRing::release(std::size_t frames) {
@@ -161,6 +175,7 @@ unsigned Seat::deliver(FrameRing& ring, unsigned from, Engine& engine, Time now)
   while (moved < kBurst * kTurnBursts) {
     const std::size_t waiting = std::min(ring.waiting(), kBurst);
     if (waiting == 0) break;
+    if (waiting > 1) ring.fetch_ahead(waiting);
     std::array<Bytes, kBurst> frames;
     std::array<LoopedFrame, kBurst> looped;
     const bool local = ring.at(0).local;
@@ -169,7 +184,7 @@ unsigned Seat::deliver(FrameRing& ring, unsigned from, Engine& engine, Time now)
       const FrameRing::Entry entry = ring.at(count);
       if (entry.local != local) break;
       frames[count] = entry.frame;
-      looped[count] = {entry.frame, {}};
+      looped[count].head = entry.frame;
     }
     if (local) {
       engine.receive_looped(std::span(looped).first(count), now);

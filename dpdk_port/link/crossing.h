@@ -49,29 +49,40 @@ class FrameRing {
   }
   // A waiting frame; 0 is the oldest. Readable until released.
   [[nodiscard]] Entry at(std::size_t index) const;
+  // Brings so many waiting frames into the caches: else each waits for its lines from the sender's,
+  // one after the other.
+  void fetch_ahead(std::size_t frames) const;
   // True: the sender waits for room.
   bool release(std::size_t frames);
 
  private:
   friend struct FrameRingLayout;  // a test
-  // Stands before each frame, in its buffer.
+  // Of each place, in lines of their own: so a frame of up to a line takes no second one.
   struct Head {
     std::uint32_t length;
     bool local;
   };
+  // Places that the sender brings into its caches before it fills them.
+  static constexpr std::size_t kAhead = kBurst;
+
+  void fetch_places_ahead();
   [[nodiscard]] std::size_t free_places() const {
     return count_ - (pushed_ - received_.load(std::memory_order_seq_cst));
   }
   [[nodiscard]] std::byte* place(std::size_t number) const {
     return buffers_.at(number & (count_ - 1));
   }
+  [[nodiscard]] std::byte* head_of(std::size_t number) const {
+    return heads_.at(number & (count_ - 1));
+  }
 
-  FrameBuffers buffers_;
+  FrameBuffers buffers_, heads_;
   const std::size_t count_, room_;
   // The sender's.
   alignas(kCacheLine) std::atomic<std::size_t> sent_{0};  // frames published, ever
   std::size_t pushed_ = 0;                                // published or not
   std::size_t free_ = 0;                                  // at the last check
+  std::size_t fetched_ = 0;                               // the first place not brought ahead
   bool waits_ = false;                                    // there was no room at that check
   // The receiver's.
   alignas(kCacheLine) std::atomic<std::size_t> received_{0};
