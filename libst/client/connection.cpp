@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -226,17 +227,21 @@ int Connection::send(const Sending& what) {
   if (const auto error = check(what); error != 0) return error;
   if (over() != 0)  // it may be accepted meanwhile
     if (const auto error = why_over(); error != 0) return error;
-  if (!try_send(what)) {
-    bool sent = false;
-    const auto waited = wait_until(backend_, channel_, kNever, [&] {
-      return ended_ || over() != 0 || (sent = try_send(what));
-    });
-    if (waited != 0) return waited;
-    if (!sent) {
-      if (ended_) return -ECANCELED;
-      const auto error = why_over();
-      return error != 0 ? error : send(what);  // it was accepted meanwhile
-    }
+  if (!try_send(what)) return send_later(what);
+  backend_.kick(bell_);
+  return 0;
+}
+
+// There was no room. Takes a copy, so that what is sent at once need not be in memory at all.
+int Connection::send_later(Sending what) {
+  bool sent = false;
+  const auto waited = wait_until(backend_, channel_, kNever,
+                                 [&] { return ended_ || over() != 0 || (sent = try_send(what)); });
+  if (waited != 0) return waited;
+  if (!sent) {
+    if (ended_) return -ECANCELED;
+    const auto error = why_over();
+    return error != 0 ? error : send(what);  // it was accepted meanwhile
   }
   backend_.kick(bell_);
   return 0;
@@ -463,12 +468,35 @@ using stp::client::not_set;
 
 namespace {
 
+// Field by field, as the program has just written some of them: a longer load that covers several
+// would wait until the processor has stored them, and the compiler joins what it may join.
+template <typename Integer>
+Integer load_field(const Integer& field) {
+  return __atomic_load_n(&field, __ATOMIC_RELAXED);
+}
+stp::wire::Header header_of(const st_header_t& h) {
+  static_assert(offsetof(st_header_t, s_id) == offsetof(stp::wire::Header, s_id));
+  return {.op_flags = load_field(h.op_flags),
+          .param = load_field(h.param),
+          .d_port = load_field(h.d_port),
+          .s_port = load_field(h.s_port),
+          .d_key = load_field(h.d_key),
+          .cksum = load_field(h.cksum),
+          .mx = load_field(h.mx),
+          .bufx = load_field(h.bufx),
+          .offset = load_field(h.offset),
+          .sync = load_field(h.sync),
+          .b_num = load_field(h.b_num),
+          .d_id = load_field(h.d_id),
+          .s_id = load_field(h.s_id)};
+}
+
 // Converts the arguments of st_tx and st_utx. Returns 0 or -EINVAL.
 inline int sending_of(const st_header_t* hdr, const void* opt_pay, int len, int bufx, int off,
                       Connection::Sending& out) {
   if (hdr == nullptr) return not_set("hdr");
   if (len < 0 || off < 0) return fail(-EINVAL, "len and off must not be negative");
-  out.header = std::bit_cast<stp::wire::Header>(*hdr);
+  out.header = header_of(*hdr);
   out.payload = opt_pay;
   out.length = static_cast<std::uint32_t>(len);
   out.bufx = static_cast<std::uint32_t>(bufx);
@@ -489,7 +517,9 @@ int with_port(void* ehandle, Use&& use) {
 
 }  // namespace
 
-int st_tx(void* chandle, st_header_t* hdr, void* opt_pay, int len, int bufx, int off) {
+// Runs once per frame, so it is one function.
+[[gnu::flatten]] int st_tx(void* chandle, st_header_t* hdr, void* opt_pay, int len, int bufx,
+                           int off) {
   return guarded_per_frame([&] {
     const auto connection = find<Connection>(chandle);
     if (!connection) return -EBADF;

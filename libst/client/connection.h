@@ -91,6 +91,7 @@ class Connection {
 
  private:
   int decide(bool admit, const OptionPayload& option);
+  [[gnu::noinline]] int send_later(Sending what);
   bool try_send(const Sending& what);  // false: the transmit queue is full
   int check(const Sending& what) const;
   int check_data(const Sending& what) const;

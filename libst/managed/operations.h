@@ -207,8 +207,9 @@ class Operations {
     if (list_.size() >= OperationList::kMost || !reports_.sends().reserve()) return false;
     auto& added = list_.add();
     added.posted = posted;
-    if (added.kind == Operation::Kind::kServe && (added.flags & STM_FENCE) == 0)
-      answers_.push_back(&added);
+    // Two steps: both fields have just been written, and one load of both would wait for that.
+    if (added.kind != Operation::Kind::kServe) return true;
+    if ((added.flags & STM_FENCE) == 0) answers_.push_back(&added);
     return true;
   }
   // The same for a message, whose bytes go into the peer's ring. -EAGAIN: it would have to wait,

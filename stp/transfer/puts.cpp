@@ -139,13 +139,13 @@ void Puts::send_block(Stream& stream, std::uint32_t index, bool asks) {
     stream.unasked = {};
   }
   auto& entry = outbox_.add_put(block.length <= Asking::kShort && (!wake || !asks));
-  entry.header = wire::to_header(wire::Data{.r_mx = stream.region.mx,
-                                            .r_bufx = to.bufx,
-                                            .r_offset = to.offset,
-                                            .sync = outbox_.next_sync(),
-                                            .b_num = stream.b_seq + index,
-                                            .r_id = stream.region.r_id},
-                                 static_cast<std::uint16_t>(flags));
+  wire::make_header(wire::Data{.r_mx = stream.region.mx,
+                               .r_bufx = to.bufx,
+                               .r_offset = to.offset,
+                               .sync = outbox_.next_sync(),
+                               .b_num = stream.b_seq + index,
+                               .r_id = stream.region.r_id},
+                    static_cast<std::uint16_t>(flags), entry.header);
   entry.bufx = block.source.bufx;
   entry.offset = block.source.offset;
   entry.length = block.length;

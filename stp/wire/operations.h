@@ -352,6 +352,13 @@ constexpr Header to_header(const T& operation, std::uint16_t flags = 0) {
   operation.write_to(header);
   return header;
 }
+// The same, built where it stays: to copy one that has just been written is slow.
+template <typename T>
+constexpr void make_header(const T& operation, std::uint16_t flags, Header& out) {
+  out = {};
+  out.op_flags = op_flags(T::kOp, flags);
+  operation.write_to(out);
+}
 // Leaves flags and words that the operation does not use unchanged.
 template <typename T>
 constexpr void encode_to(const T& operation, Header& header) {

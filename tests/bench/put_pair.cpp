@@ -31,10 +31,14 @@ PutPair::PutPair()
   for (std::size_t i = 0; i < kBurst; ++i) frames_[i].head = heads_.data() + i * room;
 }
 
+// Filled in where it stays, as libst does.
 void PutPair::request(std::uint32_t length) {
-  request_.length = length;
-  ca.user.send(request_);
-  ++request_.header.b_num;
+  auto& entry = *ca.user.next();
+  write_entry(request_, entry);
+  entry.header.b_num = b_num_++;
+  entry.header.bufx = entry.bufx = next_buffer_;
+  entry.length = length;
+  ca.user.send_next();
   a.node.kick(ca.id);
 }
 
@@ -49,9 +53,8 @@ std::uint32_t PutPair::put_burst(std::uint32_t length) {
   const auto count =
       static_cast<std::uint32_t>(std::clamp<std::size_t>(kNear / std::max(length, 1U), 1, kBurst));
   for (std::uint32_t i = 0; i < count; ++i) {
-    request_.bufx = request_.header.bufx = next_buffer_;
-    next_buffer_ = (next_buffer_ + buffers) % kBuffers;
     request(length);
+    next_buffer_ = (next_buffer_ + buffers) % kBuffers;
   }
   move_frames();
   return count;
@@ -64,8 +67,10 @@ void PutPair::send(std::uint32_t length) {
 
 void PutPair::move_frames() {
   while (const auto count = a.node.transmit(frames_, now)) {
-    for (std::size_t i = 0; i < count; ++i)
-      burst_[i] = {Bytes(frames_[i].head, frames_[i].head_length), frames_[i].attached};
+    for (std::size_t i = 0; i < count; ++i) {
+      burst_[i].head = {frames_[i].head, frames_[i].head_length};
+      burst_[i].attached = frames_[i].attached;
+    }
     b.node.receive_looped({burst_.data(), count}, now);
     let_go(count);
   }

@@ -33,7 +33,7 @@ class PutPair : public test::TwoNodes {
   test::Buffers source_{kBufsize, kBuffers}, target_{kBufsize, kBuffers};
   std::uint16_t mx_ = 0;
   SendEntry request_{};
-  std::uint32_t next_buffer_ = 0;
+  std::uint32_t next_buffer_ = 0, b_num_ = 0;
   std::vector<std::byte> heads_;
   std::array<TxFrame, kBurst> frames_{};
   std::array<LoopedFrame, kBurst> burst_{};
