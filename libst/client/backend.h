@@ -101,6 +101,14 @@ class Backend {
   // Checks `condition` for a short while, and drives the link meanwhile if it runs in this process.
   // Returns true if the condition holds; false: time to sleep, or `deadline` has passed.
   virtual bool attend(Condition condition, Time deadline) = 0;
+  // One turn of the link, if it runs in this process, for a caller who takes the news of all
+  // channels that `gatherer` gathers right after (UserChannel::gather): so nobody is woken for
+  // them.
+  virtual void look(std::uint32_t gatherer) {
+    static_cast<void>(gatherer);
+    auto once = [] { return true; };
+    attend(Condition(once), 0);
+  }
   // 0, or the reason why the service is gone.
   [[nodiscard]] virtual int error() const = 0;
   // The same, with a text for st_strerror().

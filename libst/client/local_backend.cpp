@@ -27,6 +27,7 @@ class LocalBackend final : public Backend {
   void rung() override;
   void kick(std::uint32_t bell) override;
   bool attend(Condition condition, Time deadline) override;
+  void look(std::uint32_t gatherer) override;
   [[nodiscard]] int error() const override { return 0; }
   void leave() override;
 
@@ -199,6 +200,15 @@ bool LocalBackend::attend(Condition condition, Time deadline) {
   if (drive(condition, std::min(deadline, begin + kPatience))) return true;
   if (deadline > begin) loop_.take_over();
   return false;
+}
+
+void LocalBackend::look(std::uint32_t gatherer) {
+  {
+    const auto turn = service_.drive();
+    loop_.visited();
+    turn->poll(gatherer);
+  }
+  if (passed_on_.load(std::memory_order_seq_cst)) answer_posts();
 }
 
 // At least one turn, then until the condition holds or the time has come.

@@ -142,7 +142,11 @@ void Wakes::page(Client& client) {
 void Wakes::channel(Client& client, Bell number) {
   auto* const channel = client.channels.at(number);
   if (channel == nullptr) return;
-  if (channel->control().gathered.load(std::memory_order_relaxed) != 0) return page(client);
+  if (const auto gatherer = channel->control().gathered.load(std::memory_order_relaxed);
+      gatherer != 0) {
+    if (gatherer != visitor_) page(client);
+    return;
+  }
   if (std::exchange(channel->to_wake, true)) return;
   client.wakes.channels.push_back(number);
   wait(client);

@@ -124,6 +124,10 @@ class Wakes {
   // In the next go_on(): one thread that sleeps on the page, or on the channel of that number.
   void page(Client& client);
   void channel(Client& client, Bell number);
+  // The same, in a turn of a thread that takes the news of what `gatherer` gathers right after:
+  // nobody is woken for these channels, least of all who sleeps for others on the same page. 0: it
+  // takes none.
+  void visit(std::uint32_t gatherer) { visitor_ = gatherer; }
   // The same, and then releases the channel, whose connection is over.
   void over(Client& client, std::unique_ptr<Channel> channel);
   // Returns true if some are left. Wakes one at least.
@@ -136,6 +140,7 @@ class Wakes {
 
   ClientTable& clients_;
   RingQueue<ClientId> waiting_;  // each client once
+  std::uint32_t visitor_ = 0;
 };
 
 }  // namespace stp::host

@@ -318,9 +318,10 @@ Time DrivenService::now() {
   return impl_->clock.now();
 }
 
-unsigned DrivenService::poll() {
+unsigned DrivenService::poll(std::uint32_t gatherer) {
   work::Hold const turn("one turn of a link");
   auto& of = *impl_;
+  of.wakes.visit(gatherer);
   const auto rung = of.bells.collect(
       [&of](const Client& client, Bell number) { return of.connections.kick(client, number); });
   const auto now = of.clock.now();

@@ -221,7 +221,7 @@ class DrivenService {
   Time now();
   // One turn: bells, link, timers, events. Returns the number of frames and requests moved; 0:
   // idle.
-  unsigned poll();
+  unsigned poll(std::uint32_t gatherer = 0);
   // Call before sleeping: from now on clients that post also write their bells. Returns false if
   // there is work already: do not sleep then.
   bool prepare_to_sleep();

@@ -359,7 +359,7 @@ void Connection::take_channel(EndpointId endpoint, const client::GivenChannel& g
              "a channel is taken to connect, or came from a listener");
   endpoint_ = endpoint;
   staging_ = staging;
-  channel_.take(given, std::move(memory));
+  channel_.take(given, std::move(memory), domain_->number());
   look();
   domain_->activate(shared_from_this());
 }
@@ -453,7 +453,7 @@ void Connection::dial(Time now) {
     std::shared_ptr<ipc::SharedMemory> memory;
     if (error == 0) error = ask_for_channel(given, memory);
     if (error == 0) {
-      channel_.take(given, std::move(memory));
+      channel_.take(given, std::move(memory), domain_->number());
       peer_mac_ = wanted_->mac;
       look();
       await_answer(now);

@@ -42,8 +42,21 @@ int Domain::open(const stm_domain_attr_t& attr, std::shared_ptr<Domain>& out) {
   return 0;
 }
 
+namespace {
+
+// Not 0, and not what belongs to no domain.
+std::uint32_t next_number() {
+  static std::atomic<std::uint32_t> last{UserChannel::kSomebody};
+  std::uint32_t number = 0;
+  while ((number = last.fetch_add(1, std::memory_order_relaxed) + 1) <= UserChannel::kSomebody) {
+  }
+  return number;
+}
+
+}  // namespace
+
 Domain::Domain(std::shared_ptr<Backend> backend, const stm_domain_attr_t& attr)
-    : backend_(std::move(backend)), attr_(attr) {}
+    : backend_(std::move(backend)), number_(next_number()), attr_(attr) {}
 
 Domain::~Domain() = default;
 

@@ -101,6 +101,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
   void close();
 
   [[nodiscard]] Backend& backend() const { return *backend_; }
+  // Tells it from other domains of this process.
+  [[nodiscard]] std::uint32_t number() const { return number_; }
   [[nodiscard]] Mutex& mutex() STP_RETURNS_LOCK(mutex_) { return mutex_; }
   [[nodiscard]] Mutex& control_mutex() STP_RETURNS_LOCK(control_mutex_) { return control_mutex_; }
   [[nodiscard]] unsigned bufsize() const { return attr_.buffer_log2; }
@@ -237,6 +239,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   void retire_children();
 
   const std::shared_ptr<Backend> backend_;
+  const std::uint32_t number_;
   stm_domain_attr_t attr_;
   EndpointId first_endpoint_ = kNoneId;  // for connecting
   std::atomic<bool> closed_{false};

@@ -13,13 +13,14 @@
 
 namespace stp::managed {
 
-void Channel::take(const client::GivenChannel& given, std::shared_ptr<ipc::SharedMemory> memory) {
+void Channel::take(const client::GivenChannel& given, std::shared_ptr<ipc::SharedMemory> memory,
+                   std::uint32_t gatherer) {
   STP_ASSERT(!is_taken(), "a connection takes a channel once");
   vc_ = given.vc;
   number_ = given.bell;
   memory_ = std::move(memory);
   rings_ = UserChannel(memory_->data());
-  rings_.gather();
+  rings_.gather(gatherer);
 }
 
 int Channel::query(ask::VcInfo::Reply& info) const {

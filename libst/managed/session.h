@@ -34,8 +34,9 @@ class Channel {
  public:
   explicit Channel(client::Backend& backend) : backend_(backend) {}
 
-  // The channel that a request to connect or to accept has made.
-  void take(const client::GivenChannel& given, std::shared_ptr<ipc::SharedMemory> memory);
+  // The channel that a request to connect or to accept has made. `gatherer`: who takes its news.
+  void take(const client::GivenChannel& given, std::shared_ptr<ipc::SharedMemory> memory,
+            std::uint32_t gatherer);
   [[nodiscard]] bool is_taken() const { return vc_ != kNoneId; }
   [[nodiscard]] std::uint32_t number() const { return number_; }
 

@@ -435,14 +435,16 @@ int Domain::poll(Queue& queue, stm_event_t* events, int max) {
   {
     if (has_unsent_.load(std::memory_order_relaxed)) {
       const Lock guard(mutex_);
-      // attend() below makes the service send it, unless the service is asleep in another process.
+      // look() below makes the service send it, unless the service is asleep in another process.
       if (pump_all() && backend_->page().service_asleep.load() != 0) backend_->rung();
     }
-    auto once = [] { return true; };
-    backend_->attend(client::Condition(once), 0);
+    backend_->look(number_);
     const Lock guard(mutex_);
     background_.visited();
-    if (queue.destroyed()) return -EBADF;
+    if (queue.destroyed()) {
+      wake_waiters();  // nobody was woken for what this thread does not look at now
+      return -EBADF;
+    }
     progress();
     count = drain(queue, events, max);
     watched = queue.has_descriptor();

@@ -109,7 +109,8 @@ struct ChannelControl {
   alignas(kCacheLine) std::atomic<std::uint32_t> rx_tail;  // next entry the user reads
   std::atomic<std::uint32_t> tx_head;                      // next entry the user fills
   std::atomic<std::uint32_t> sleepers;                     // users asleep on `wake`, or about to be
-  std::atomic<std::uint32_t> gathered;   // 1: the user gathers many channels: notify it with kNews
+  std::atomic<std::uint32_t> gathered;   // not 0: the user gathers many channels: notify it with
+                                         // kNews. Tells users that sleep on one word apart
   std::atomic<std::uint32_t> passed_on;  // the value of `wake` at which one sleeper woke the others
   // The index whose entry stands in the first place of the ring. Whoever fills an empty ring begins
   // with that place: a connection that never has much outstanding uses two pages of its rings.

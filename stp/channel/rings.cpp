@@ -211,8 +211,9 @@ std::uint32_t UserChannel::begin_sleep() {
   return seen;
 }
 
-void UserChannel::gather() {
-  control_->gathered.store(1, std::memory_order_relaxed);
+void UserChannel::gather(std::uint32_t user) {
+  STP_ASSERT(user != 0, "who gathers a channel has a number");
+  control_->gathered.store(user, std::memory_order_relaxed);
   begin_sleep();
 }
 

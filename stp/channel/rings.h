@@ -232,8 +232,9 @@ class UserChannel {
   [[nodiscard]] bool passes_on();
   [[nodiscard]] std::atomic<std::uint32_t>* wake_word() { return &control_->wake; }
   // For a user of many channels that sleeps on one word: from now on the Node notifies that user
-  // instead of waking a sleeper here.
-  void gather();
+  // instead of waking a sleeper here. `user`: tells it from other users of that word; not 0.
+  void gather(std::uint32_t user = kSomebody);
+  static constexpr std::uint32_t kSomebody = 1;
   // Ends gather(): the user no longer watches this channel.
   void leave() { control_->gathered.store(0, std::memory_order_relaxed); }
 

@@ -187,6 +187,27 @@ TEST_F(WakesTest, WhateverHappensInATurnTheWordOfThePageWakesOnce) {
   EXPECT_EQ(events_of(client), 2U);
 }
 
+// Whose news a thread takes right after the turn, is not woken: who sleeps on that page does so for
+// others.
+TEST_F(WakesTest, NobodyIsWokenForChannelsWhoseUserDrivesTheLink) {
+  constexpr std::uint32_t kDriver = 7, kOther = 8;
+  auto& client = add();
+  const auto of_driver = add_channel(client, true), of_other = add_channel(client, true);
+  client.channels.at(of_driver)->control().gathered.store(kDriver);
+  client.channels.at(of_other)->control().gathered.store(kOther);
+  wakes.visit(kDriver);
+  wakes.channel(client, of_driver);
+  EXPECT_FALSE(wakes.go_on());
+  EXPECT_EQ(events_of(client), 0U);
+  wakes.channel(client, of_other);
+  EXPECT_FALSE(wakes.go_on());
+  EXPECT_EQ(events_of(client), 1U);
+  wakes.visit(0);
+  wakes.channel(client, of_driver);
+  EXPECT_FALSE(wakes.go_on());
+  EXPECT_EQ(events_of(client), 2U);
+}
+
 // With no time at all it wakes one thread each time.
 TEST_F(WakesTest, OneWithManyChannelsIsNotWokenBeforeTheOthers) {
   auto& many = add();

@@ -47,6 +47,10 @@ class ScriptedLink final : public client::Backend {
   }
   void rung() override { ++rings; }
   bool attend(client::Condition condition, Time /*deadline*/) override { return condition(); }
+  Time look(std::uint32_t gatherer) override {
+    looked_for = gatherer;
+    return 0;
+  }
   [[nodiscard]] int error() const override { return lost; }
 
   // The requests of that kind so far.
@@ -62,7 +66,9 @@ class ScriptedLink final : public client::Backend {
   std::function<int(const Request&)> refuse;  // a negative errno; 0: granted
   std::deque<MacAddr> callers;                // stations whose connections wait for a listener
   std::vector<NodeChannel> accepted;          // the Node's ends of the connections it took
-  int lost = 0;                               // why there is no link any more
+  std::vector<std::shared_ptr<ipc::SharedMemory>> channels;  // their memory
+  std::uint32_t looked_for = 0;                              // whose news the last poll was to take
+  int lost = 0;                                              // why there is no link any more
   unsigned rings = 0;
 
  private:
@@ -72,6 +78,7 @@ class ScriptedLink final : public client::Backend {
     reply.facts.mac = callers.front().to_u64();
     reply.channel.bell = static_cast<std::uint32_t>(accepted.size());
     accepted.emplace_back(payload.memory->data(), kChannel);
+    channels.push_back(payload.memory);
     callers.pop_front();
     return 0;
   }

@@ -27,7 +27,8 @@ class ScriptedChannel : public OnScriptedLink {
   void take(const ChannelGeometry& geometry = ScriptedLink::kChannel) {
     memory_ = ipc::SharedMemory::lend("stp-channel", geometry.size());
     node = NodeChannel(memory_->data(), geometry);
-    channel.take({.vc = 42, .size = 0, .bell = kNumber, .reserved = 0}, memory_);
+    channel.take({.vc = 42, .size = 0, .bell = kNumber, .reserved = 0}, memory_,
+                 UserChannel::kSomebody);
   }
   // How many pages of the channel the kernel has allocated, and how many there are.
   [[nodiscard]] std::size_t pages() const {

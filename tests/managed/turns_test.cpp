@@ -278,6 +278,20 @@ TEST_F(TurnsOfADomain, AskForConnectionsWhenTheyShallOrWhenItIsTime) {
   EXPECT_EQ(asked(), 0U);
 }
 
+// So its link wakes nobody for them.
+TEST_F(TurnsOfADomain, APollTellsTheLinkWhichChannelsItLooksAtNext) {
+  expect(1);
+  stm_event_t event{};
+  EXPECT_GE(domain->poll(*queue, &event, 1), 0);
+  ASSERT_EQ(link->channels.size(), 1U);
+  const auto& control = reinterpret_cast<const ChannelControl&>(*link->channels[0]->data());
+  EXPECT_EQ(control.gathered.load(), domain->number());
+  EXPECT_EQ(link->looked_for, domain->number());
+  const auto other = open(std::make_shared<ScriptedLink>());
+  EXPECT_NE(other->number(), domain->number());
+  other->close();
+}
+
 TEST_F(TurnsOfADomain, EndAllConnectionsOfALinkThatIsLost) {
   expect(3);
   ASSERT_EQ(domain->connections().size(), 3U);
