@@ -89,7 +89,7 @@ std::uint16_t MemifLink::receive(unsigned shard, rte_mbuf** mbufs, Bytes* rests,
     part.next += part.of.count;
   }
   part.counters.received += received;
-  if (rests == nullptr) release(shard);
+  if (received == 0 && left < count) release(shard);  // all were too long
   return static_cast<std::uint16_t>(received);
 }
 
