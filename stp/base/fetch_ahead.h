@@ -11,9 +11,12 @@ namespace stp {
 
 inline constexpr std::size_t kCacheLine = 64;
 
-// The cache line at that address, which may be any.
+// The cache line at that address, which may be any. Into the second-level cache: the first one has
+// few places for lines on their way, and AMD's processors leave out what finds none free.
 inline void fetch_line(const void* at) {
-  __builtin_prefetch(at);
+  __builtin_prefetch(at, 0, 2);
+  // A function that only fetches has no effect that GCC knows of: it would leave out the call.
+  asm volatile("");
 }
 // The same, of one that is about to be written and that another processor may have: so the first
 // write to it does not wait for that one. Processors that do not know the instruction skip it.
