@@ -386,11 +386,15 @@ unsigned Transmitter::run(Engine& engine, Tap* tap, Time now) {
     if (taken == 0) break;
     moved += taken;
     flush(now);
-    engine.transmitted(attachments_.take_released());
+    return_tokens(engine);
     if (seat_ != nullptr) seat_->publish();
   }
-  engine.transmitted(attachments_.take_released());
+  return_tokens(engine);
   return moved;
+}
+
+void Transmitter::return_tokens(Engine& engine) {
+  if (const auto tokens = attachments_.take_released(); !tokens.empty()) engine.transmitted(tokens);
 }
 
 // They are kept between turns: most turns have nothing to send and should cost little.

@@ -185,6 +185,7 @@ class Transmitter {
   bool keep_frame(std::size_t spare, const TxFrame& frame, Tap* tap);
   rte_mbuf* take_spare(std::size_t spare);
   void take_back(std::uint16_t sent);
+  void return_tokens(Engine& engine);
   unsigned flush(Time now);
   std::uint16_t give_to_owner();
   void drop_pending();

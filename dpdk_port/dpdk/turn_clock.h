@@ -15,6 +15,8 @@ class TurnClock {
   TurnClock();
   // Returns port::now() or a time up to kOldest earlier; never goes back. One thread at a time.
   Time now();
+  // What now() returned last.
+  [[nodiscard]] Time last() const { return time_; }
 
  private:
   const std::uint64_t oldest_;  // in ticks of the counter

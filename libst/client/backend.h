@@ -103,11 +103,12 @@ class Backend {
   virtual bool attend(Condition condition, Time deadline) = 0;
   // One turn of the link, if it runs in this process, for a caller who takes the news of all
   // channels that `gatherer` gathers right after (UserChannel::gather): so nobody is woken for
-  // them.
-  virtual void look(std::uint32_t gatherer) {
+  // them. Returns the time of that turn, a microsecond old at most; 0: not known.
+  virtual Time look(std::uint32_t gatherer) {
     static_cast<void>(gatherer);
     auto once = [] { return true; };
     attend(Condition(once), 0);
+    return 0;
   }
   // 0, or the reason why the service is gone.
   [[nodiscard]] virtual int error() const = 0;

@@ -27,7 +27,7 @@ class LocalBackend final : public Backend {
   void rung() override;
   void kick(std::uint32_t bell) override;
   bool attend(Condition condition, Time deadline) override;
-  void look(std::uint32_t gatherer) override;
+  Time look(std::uint32_t gatherer) override;
   [[nodiscard]] int error() const override { return 0; }
   void leave() override;
 
@@ -202,13 +202,16 @@ bool LocalBackend::attend(Condition condition, Time deadline) {
   return false;
 }
 
-void LocalBackend::look(std::uint32_t gatherer) {
+Time LocalBackend::look(std::uint32_t gatherer) {
+  Time time = 0;
   {
     const auto turn = service_.drive();
     loop_.visited();
     turn->poll(gatherer);
+    time = turn->last_turn();
   }
   if (passed_on_.load(std::memory_order_seq_cst)) answer_posts();
+  return time;
 }
 
 // At least one turn, then until the condition holds or the time has come.

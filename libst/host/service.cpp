@@ -318,6 +318,10 @@ Time DrivenService::now() {
   return impl_->clock.now();
 }
 
+Time DrivenService::last_turn() const {
+  return impl_->clock.last();
+}
+
 unsigned DrivenService::poll(std::uint32_t gatherer) {
   work::Hold const turn("one turn of a link");
   auto& of = *impl_;

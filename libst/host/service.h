@@ -219,6 +219,8 @@ class DrivenService {
   void kick(ClientId client, std::uint32_t bell);
   // Returns the time that the Node is given.
   Time now();
+  // That of the last turn.
+  [[nodiscard]] Time last_turn() const;
   // One turn: bells, link, timers, events. Returns the number of frames and requests moved; 0:
   // idle.
   unsigned poll(std::uint32_t gatherer = 0);

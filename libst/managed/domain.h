@@ -150,7 +150,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
   [[nodiscard]] std::uint32_t new_key() STP_REQUIRES(mutex_);
   // Moves headers, requests, timers and completions, as far as possible. Visits only connections
   // with something to do.
-  void progress() STP_REQUIRES(mutex_);
+  // `now`: the time, if the caller knows it; 0: it does not.
+  void progress(Time now = 0) STP_REQUIRES(mutex_);
   // The next turn visits the connection, with or without news.
   void visit(Connection& connection) STP_REQUIRES(mutex_);
   // The connection has closed its channel and needs no more news.

@@ -220,8 +220,8 @@ void Domain::look_around() {
   for (const auto& listener : listeners_) listener->accept();
 }
 
-void Domain::progress() {
-  now();
+void Domain::progress(Time now) {
+  time_ = now != 0 ? std::max(now, time_) : clock_.now();
   posts_ = 0;
   in_turn_ = true;
   look_around();
@@ -438,14 +438,14 @@ int Domain::poll(Queue& queue, stm_event_t* events, int max) {
       // look() below makes the service send it, unless the service is asleep in another process.
       if (pump_all() && backend_->page().service_asleep.load() != 0) backend_->rung();
     }
-    backend_->look(number_);
+    const auto turn = backend_->look(number_);
     const Lock guard(mutex_);
     background_.visited();
     if (queue.destroyed()) {
       wake_waiters();  // nobody was woken for what this thread does not look at now
       return -EBADF;
     }
-    progress();
+    progress(turn);
     count = drain(queue, events, max);
     watched = queue.has_descriptor();
     short_of_staging = needs_staging_;
