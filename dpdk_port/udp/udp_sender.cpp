@@ -241,14 +241,17 @@ std::size_t UdpSender::next_run() {
   return count;
 }
 
+void UdpSender::choose_socket(std::span<const Datagram> run) {
+  Presence presence = run.front().presence;
+  if (presence != Presence::kProven)
+    for (const Datagram& each : run) presence = std::min(presence, each.presence);
+  by_ = presence == Presence::kProven || !says_own() ? &socket_ : &socket_.by(presence);
+  leaves_ = &departures_[by_ == &socket_ ? 0 : static_cast<std::size_t>(presence)];
+}
+
 // A connected socket at all addresses has one for what does not say which it is from.
-UdpSocket& UdpSender::socket_for(std::span<const Datagram> run) {
-  Presence presence = Presence::kClaimed;
-  for (const Datagram& each : run) presence = std::min(presence, each.presence);
-  UdpSocket& socket = socket_.by(presence);
-  const bool says_own =
-      !socket_.is_any() || socket_.send_from(to_->own, to_->address, control_) != 0;
-  return says_own ? socket : socket_;
+bool UdpSender::says_own() {
+  return !socket_.is_any() || socket_.send_from(to_->own, to_->address, control_) != 0;
 }
 
 // Returns how many are done with, sent or not; 0: the socket has no room.
@@ -259,8 +262,9 @@ std::size_t UdpSender::send_run(std::span<Datagram> run, Time now) {
     counters_.unknown += run.size();
     return run.size();
   }
-  by_ = run.front().presence == Presence::kProven ? &socket_ : &socket_for(run);
-  const std::size_t settled = send_to(to_->address, run, now);
+  choose_socket(run);
+  const std::size_t settled =
+      is_crowded(run, now) ? send_crowded(run, now) : send_to(to_->address, run, now);
   if (settled > 0) {
     const auto head_of = [](const Datagram& each) {
       const iovec& first = each.pieces[0];
@@ -281,6 +285,40 @@ std::size_t UdpSender::send_run(std::span<Datagram> run, Time now) {
   if (now - full_since_ < kPatience) return 0;
   counters_.dropped += run.size();
   return run.size();
+}
+
+bool UdpSender::is_crowded(std::span<const Datagram> run, Time now) {
+  constexpr std::size_t kOverhead = 1'024;  // what the kernel counts of a datagram besides
+  return leaves_->is_crowded(*by_, run.size() * (run.front().size() + kOverhead), now);
+}
+
+// The kernel may keep what is for that station, and much room is taken already. What the socket
+// that hears everybody is told may get lost in what it hears.
+[[gnu::noinline]] std::size_t UdpSender::send_crowded(std::span<Datagram> run, Time now) {
+  const auto way = leaves_->way_to(run.front().to, now);
+  UdpSocket* const asking = by_ == &socket_ ? socket_.asking() : by_;
+  const bool may_ask = way == Departures::Way::kUnknown && asking != nullptr && says_own();
+  if (may_ask && ask(run.first(1), *asking, now)) return 1;
+  if (way != Departures::Way::kKept) return send_to(to_->address, run, now);
+  counters_.doubted += run.size();
+  return run.size();
+}
+
+// False: the first one has not been sent.
+bool UdpSender::ask(std::span<Datagram> first, UdpSocket& asking, Time now) {
+  (void)asking.has_left(now);  // what was asked about earlier
+  UdpSocket* const by = by_;
+  by_ = &asking;
+  asks_ = true;
+  const bool sent = send_singly(first) == 1;
+  asks_ = false;
+  by_ = by;
+  if (!sent) return false;
+  leaves_->note(first.front().to, asking.has_left(now), now);
+  ++counters_.calls;
+  ++counters_.datagrams;
+  socket_.count_sent(to_->address, first.front().size(), now);
+  return true;
 }
 
 std::size_t UdpSender::send_to(const InternetAddress& to, std::span<Datagram> run, Time now) {
@@ -401,10 +439,16 @@ std::size_t UdpSender::list_pieces(std::span<const Datagram> run) {
 
 // What the kernel is told besides the data and the address. Returns how long it is.
 std::size_t UdpSender::begin_control(const Datagram& first) {
-  const std::size_t own = socket_.send_from(to_->own, to_->address, control_);
-  if (!first.may_be_marked) return own;
-  const std::size_t before = CMSG_ALIGN(own);
-  return before + UdpSocket::let_mark(to_->address, std::span(control_).subspan(before));
+  std::size_t used = socket_.send_from(to_->own, to_->address, control_);
+  if (first.may_be_marked) {
+    used = CMSG_ALIGN(used);
+    used += UdpSocket::let_mark(to_->address, std::span(control_).subspan(used));
+  }
+  if (asks_) {
+    used = CMSG_ALIGN(used);
+    used += UdpSocket::ask_departure(std::span(control_).subspan(used));
+  }
+  return used;
 }
 
 // Returns the number that was sent, or -1: see errno.

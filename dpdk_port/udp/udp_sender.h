@@ -15,6 +15,7 @@
 #include "dpdk_port/link/engine.h"
 #include "dpdk_port/link/link_counters.h"
 #include "dpdk_port/port.h"
+#include "dpdk_port/udp/departures.h"
 #include "dpdk_port/udp/favored_peer.h"
 #include "dpdk_port/udp/packet_view.h"
 #include "dpdk_port/udp/peers.h"
@@ -67,7 +68,11 @@ class UdpSender {
   void show(Tap& tap, const MacAddr& to, Bytes payload, Bytes attached, Time now);
   void flush(Engine& engine, Time now);
   std::size_t next_run();
-  UdpSocket& socket_for(std::span<const Datagram> run);
+  void choose_socket(std::span<const Datagram> run);
+  bool says_own();
+  [[nodiscard]] bool is_crowded(std::span<const Datagram> run, Time now);
+  std::size_t send_crowded(std::span<Datagram> run, Time now);
+  bool ask(std::span<Datagram> first, UdpSocket& socket, Time now);
   std::size_t send_run(std::span<Datagram> run, Time now);
   std::size_t send_to(const InternetAddress& to, std::span<Datagram> run, Time now);
   bool send_lone(const Datagram& lone, Time now);
@@ -95,10 +100,15 @@ class UdpSender {
   Time full_since_ = kNever;
   RecentGoal::Address* to_ = nullptr;  // the station that is being sent to
   UdpSocket* by_ = &socket_;           // the socket that sends to it
+  std::array<Departures, 3> departures_{Departures(system_random()), Departures(system_random()),
+                                        Departures(system_random())};  // by Presence
+  Departures* leaves_ = &departures_[0];                               // of by_
+  bool asks_ = false;  // whether what is being sent leaves
   std::vector<std::byte> gathered_ = std::vector<std::byte>(kLongestDatagram);
   std::array<iovec, 2 * kBurstSize> pieces_{};
   std::array<mmsghdr, kBurstSize> messages_{};
-  alignas(cmsghdr) std::array<std::byte, UdpSocket::kOwnControl + 96> control_{};
+  alignas(cmsghdr)
+      std::array<std::byte, UdpSocket::kOwnControl + 96 + UdpSocket::kAskControl> control_{};
   std::vector<TxToken> tokens_;
   PacketView view_{socket_.has_ports()};
   UdpSendCounters counters_;

@@ -4,11 +4,14 @@
 #include <fcntl.h>
 #include <linux/errqueue.h>
 #include <linux/filter.h>
+#include <linux/net_tstamp.h>
+#include <linux/sockios.h>
 #include <net/if.h>
 #include <netinet/icmp6.h>
 #include <netinet/in.h>
 #include <netinet/ip_icmp.h>
 #include <netinet/udp.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -326,6 +329,8 @@ std::unique_ptr<UdpSocket> UdpSocket::open_deaf() const {
   out->errors_ = errors_;
   out->longest_ = longest_;
   out->set_options();
+  // Of what leaves it tells without the data.
+  set_option(fd, SOL_SOCKET, SO_TIMESTAMPING, SOF_TIMESTAMPING_OPT_TSONLY);
   InternetAddress at = any_ ? any_of(family_) : address_;
   at.port = address_.port;
   if (out->share(*this, *bound_to, at) != 0) return nullptr;
@@ -432,6 +437,8 @@ void UdpSocket::set_options() {
   socklen_t length = sizeof size;
   if (::getsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &size, &length) == 0)
     receive_bytes_ = static_cast<std::size_t>(size);
+  if (::getsockopt(fd_, SOL_SOCKET, SO_SNDBUF, &size, &length) == 0)
+    send_bytes_ = static_cast<std::size_t>(size);
   // protocol: 13.6
   // Never fragments, and believes no report about the length of packets: anybody can forge one.
   set_option(fd_, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
@@ -550,6 +557,42 @@ std::size_t UdpSocket::send_from(const OwnAddress& own, const InternetAddress& t
 std::size_t UdpSocket::let_mark(const InternetAddress& to, std::span<std::byte> control) {
   return to.ipv4() ? put_control(control, IPPROTO_IP, IP_TOS, kMayBeMarked)
                    : put_control(control, IPPROTO_IPV6, IPV6_TCLASS, kMayBeMarked);
+}
+
+std::size_t UdpSocket::ask_departure(std::span<std::byte> control) {
+  return put_control(control, SOL_SOCKET, SO_TIMESTAMPING,
+                     std::uint32_t{SOF_TIMESTAMPING_TX_SCHED});
+}
+
+bool UdpSocket::kernel_tells(Time now) {
+  const int fd = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return false;
+  UdpTroubles nobodys;
+  UdpSocket socket(fd, AF_INET, false, nobodys);
+  sockaddr_in name{};
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto* const as_any = reinterpret_cast<sockaddr*>(&name);
+  socklen_t length = sizeof name;
+  if (::bind(fd, as_any, length) != 0 || ::getsockname(fd, as_any, &length) != 0) return false;
+  alignas(cmsghdr) std::array<std::byte, kAskControl> control{};
+  msghdr message{};
+  message.msg_name = &name;
+  message.msg_namelen = length;
+  message.msg_control = control.data();
+  message.msg_controllen = ask_departure(control);
+  return ::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == 0 && socket.has_left(now);
+}
+
+bool UdpSocket::has_left(Time now) {
+  left_ = false;
+  read_reports(now);
+  return left_;
+}
+
+std::size_t UdpSocket::unsent() const {
+  int bytes = 0;
+  return ::ioctl(fd_, SIOCOUTQ, &bytes) == 0 ? static_cast<std::size_t>(bytes) : 0;
 }
 
 // Not before somebody needs it: it costs each call that receives a tenth of a microsecond.
@@ -741,9 +784,11 @@ void UdpSocket::note_report(const msghdr& message, Time now) {
        at = CMSG_NXTHDR(const_cast<msghdr*>(&message), const_cast<cmsghdr*>(at))) {
     const bool is_report = (at->cmsg_level == IPPROTO_IP && at->cmsg_type == IP_RECVERR) ||
                            (at->cmsg_level == IPPROTO_IPV6 && at->cmsg_type == IPV6_RECVERR);
-    if (!is_report || at->cmsg_len < CMSG_LEN(sizeof(sock_extended_err)) || !to) continue;
+    if (!is_report || at->cmsg_len < CMSG_LEN(sizeof(sock_extended_err))) continue;
     sock_extended_err report;
     std::memcpy(&report, CMSG_DATA(at), sizeof report);
+    if (report.ee_origin == SO_EE_ORIGIN_TIMESTAMPING) left_ = true;
+    if (report.ee_origin == SO_EE_ORIGIN_TIMESTAMPING || !to) continue;
     if (report.ee_origin == SO_EE_ORIGIN_LOCAL) {
       if (report.ee_errno == EMSGSIZE) carries_ = report.ee_info;
       return;

@@ -66,9 +66,21 @@ class UdpSocket {
   // refuses.
   [[nodiscard]] UdpSocket& by(Presence presence) {
     if (presence == Presence::kProven) return *this;
-    UdpSocket* const deaf = deaf_[presence == Presence::kNamed ? 0 : 1].get();
+    UdpSocket* const deaf = deaf_[presence == Presence::kNamed ? kNamed : kClaimed].get();
     return deaf == nullptr ? *this : *deaf;
   }
+  // Another one of these, for a datagram of which the kernel is to tell when it leaves for an
+  // interface: `control` makes it do so, as below. nullptr: the kernel refuses it.
+  [[nodiscard]] UdpSocket* asking() const { return deaf_[kAsking].get(); }
+  static constexpr std::size_t kAskControl = 32;
+  static std::size_t ask_departure(std::span<std::byte> control);
+  // Whether this kernel tells so: a datagram to this host itself always leaves.
+  static bool kernel_tells(Time now);
+  // Whether one has left since the last call.
+  bool has_left(Time now);
+  // The send buffer, and how much of it is in use.
+  [[nodiscard]] std::size_t send_bytes() const { return send_bytes_; }
+  [[nodiscard]] std::size_t unsent() const;
   ~UdpSocket();
   UdpSocket(const UdpSocket&) = delete;
   UdpSocket& operator=(const UdpSocket&) = delete;
@@ -203,12 +215,14 @@ class UdpSocket {
   std::atomic<bool> tells_marks_{false};
   std::atomic<unsigned> replaced_{0};
   int not_segmented_ = 0;
-  std::size_t receive_bytes_ = 0;
+  std::size_t receive_bytes_ = 0, send_bytes_ = 0;
+  bool left_ = false;          // the kernel has told so
   Time muted_until_ = kNever;  // kNever: reports are heard
   UdpErrors own_errors_;
   UdpErrors* errors_ = &own_errors_;
   std::string not_steered_;
-  std::array<std::unique_ptr<UdpSocket>, 2> deaf_;
+  enum Deaf : std::size_t { kNamed, kClaimed, kAsking, kDeaf };
+  std::array<std::unique_ptr<UdpSocket>, kDeaf> deaf_;
 };
 
 }  // namespace stp::port

@@ -83,8 +83,8 @@ TEST_F(IpPort, CarriesFramesWhole) {
     ASSERT_EQ(pair.b.engine.received[i], frame(pair.b.mac(), pair.a_at_b, i)) << i;
   }
   EXPECT_EQ(pair.a.port->name_of_station(pair.b_at_a), own_address(1));
-  EXPECT_EQ(raw_sockets_at(parse_internet_address(own_address(0)).value()), 3U)
-      << "two for stations that may not be there, which hear nothing";
+  EXPECT_EQ(raw_sockets_at(parse_internet_address(own_address(0)).value()), 4U)
+      << "three for stations that may not be there, which hear nothing";
   pair.a.engine.send_to_silent(frame(pair.b_at_a, pair.a.mac(), 1));
   pair.a.turn();
   while (pair.b.turn() > 0) continue;
