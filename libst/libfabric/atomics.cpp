@@ -218,10 +218,11 @@ Atomic::Atomic(const Function& function, std::uint64_t address)
   if (op_ == FI_ATOMIC_READ) return;  // adds 0
   operand_ = load(function.operand, size);
   if (function.kind == Function::Kind::kCompare) compare_ = load(function.compare, size);
-  const auto is_word = size == kWord && is_integer(type_);
-  if (is_word && op_ == FI_SUM)
-    step_.operand = operand_;
-  else if (is_word && op_ == FI_CSWAP)
+  // Above the number there is none that a sum could carry into.
+  const auto is_highest = is_integer(type_) && shift_ + 8 * size == 8 * kWord;
+  if (is_highest && op_ == FI_SUM)
+    step_.operand = operand_ << shift_;
+  else if (is_highest && size == kWord && op_ == FI_CSWAP)
     step_ = {STM_COMPARE_AND_SWAP, operand_, compare_};
   else
     repeats_ = true;

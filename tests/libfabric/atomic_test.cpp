@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <thread>
 
+#include "libst/libfabric/op.h"
 #include "tests/libfabric/rdm_fixture.h"
 
 namespace stp::test::atomic_test {
@@ -112,22 +114,44 @@ TEST_F(RdmAtomic, EachOperationChangesTheNumberAndNothingBesideIt) {
   expect_all<double>(FI_DOUBLE);
 }
 
-// Another thread of the peer changes the number itself, and the one beside it.
+// Another thread of the peer changes the number itself, and the one beside it. What is added to the
+// lower one takes two steps or more.
 TEST_F(RdmAtomic, NothingIsLostWhileThePeerChangesTheSameBytes) {
   alignas(8) std::array<std::uint32_t, 2> there{};
   const auto memory = b_->memory(there.data(), sizeof there, kShared);
-  constexpr int kTimes = 500;
+  constexpr int kTimes = 250;
   std::atomic<bool> done{false};
   std::uint32_t changes = 0;
   std::jthread other([&] {
     for (; !done; ++changes)
       for (auto& number : there) std::atomic_ref(number).fetch_add(1);
   });
-  add(FI_UINT32, &there[1], fi_mr_key(memory.get()), kTimes);
+  for (auto& number : there) add(FI_UINT32, &number, fi_mr_key(memory.get()), kTimes);
   done = true;
   other.join();
-  EXPECT_EQ(there[0], changes);
+  EXPECT_EQ(there[0], changes + kTimes);
   EXPECT_EQ(there[1], changes + kTimes);
+}
+
+// Of a sum nothing is carried out of the 8 bytes. So in their highest one a FetchOp adds it, which
+// is one round trip instead of two.
+TEST(Atomic, ASumInTheHighestBytesIsOneStep) {
+  const std::uint32_t operand = 0x90000001;
+  std::uint32_t got = 0;
+  const fi::Function sum{.kind = fi::Function::Kind::kFetch,
+                         .type = FI_UINT32,
+                         .op = FI_SUM,
+                         .operand = &operand,
+                         .compare = nullptr,
+                         .result = &got};
+  constexpr auto kHighest = std::endian::native == std::endian::little ? 4 : 0;
+  fi::Atomic highest(sum, 0x1000 + kHighest);
+  EXPECT_FALSE(highest.repeats());
+  EXPECT_EQ(highest.step().op, STM_FETCH_ADD);
+  EXPECT_EQ(highest.step().operand, 0x9000000100000000);
+  EXPECT_FALSE(highest.goes_on(0x8000000100000002));
+  EXPECT_EQ(got, 0x80000001);
+  EXPECT_TRUE(fi::Atomic(sum, 0x1004 - kHighest).repeats()) << "it would carry into the other one";
 }
 
 // `step` by `step`: the managed API alone cannot hold back what is fenced.
