@@ -110,6 +110,9 @@ class Backend {
     attend(Condition(once), 0);
     return 0;
   }
+  // Call after a change of the page's word by this program: a thread in attend() may sleep
+  // elsewhere.
+  virtual void rouse() {}
   // 0, or the reason why the service is gone.
   [[nodiscard]] virtual int error() const = 0;
   // The same, with a text for st_strerror().

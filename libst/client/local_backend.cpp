@@ -2,6 +2,7 @@
 // A link, or one of its shards, that runs in this process. A thread that waits in a libst call
 // drives it; a background thread drives it when no caller does.
 
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "libst/client/backend.h"
 #include "libst/client/error.h"
 #include "libst/host/poll_loop.h"
+#include "libst/os/shared_core.h"
 
 namespace stp::client {
 
@@ -28,6 +30,7 @@ class LocalBackend final : public Backend {
   void kick(std::uint32_t bell) override;
   bool attend(Condition condition, Time deadline) override;
   Time look(std::uint32_t gatherer) override;
+  void rouse() override { loop_.rouse(); }
   [[nodiscard]] int error() const override { return 0; }
   void leave() override;
 
@@ -39,10 +42,15 @@ class LocalBackend final : public Backend {
   void answer_bells();
   void answer_posts();
   bool drive(Condition condition, Time deadline);
+  bool nap(Condition condition, Time deadline);
+  void yield();
 
   // How long a caller drives the link before it sleeps: about a round trip to a peer that must wake
   // up.
   static constexpr Time kPatience = 50 * kMicrosecond;
+  // Where others spin on the caller's core, it waits for frames itself for this long: to wake the
+  // loop for that, and be woken by it, would be two more turns of the scheduler.
+  static constexpr Time kNap = kMillisecond;
   // The first request after a call that looked for something leaves at once, and so do the first
   // kAtOnce requests after each look of the loop (PollLoop::looks). Further ones leave in bursts of
   // kBurst, with a call that looks, or when the loop runs. So requests of a program that sends a
@@ -55,6 +63,7 @@ class LocalBackend final : public Backend {
   host::PollLoop loop_;
   host::ClientId client_ = 0;
   const bool yields_;  // there are too few cores to spin on one
+  os::SharedCore core_{{.longest = 800 * kMillisecond}};
   // row_: loop_.looks() at the last post (upper 32 bits), and the number of posts since that look.
   // driven_: loop_.visits() when a post drove the link last.
   std::atomic<std::uint64_t> row_{0}, driven_{0};
@@ -197,8 +206,12 @@ bool LocalBackend::leaves_at_once() {
 bool LocalBackend::attend(Condition condition, Time deadline) {
   if (deadline == 0) return drive(condition, 0);
   const auto begin = port::now();
-  if (drive(condition, std::min(deadline, begin + kPatience))) return true;
-  if (deadline > begin) loop_.take_over();
+  // Where others spin on this core, the peer cannot answer before this thread sleeps.
+  const bool crowded = core_.is_shared(begin);
+  if (crowded && deadline < begin + kNap) return nap(condition, deadline);
+  if (drive(condition, crowded ? 0 : std::min(deadline, begin + kPatience))) return true;
+  if (!yields_) yield();  // it tells whether others spin here
+  if (deadline > port::now()) loop_.take_over();
   return false;
 }
 
@@ -222,10 +235,30 @@ bool LocalBackend::drive(Condition condition, Time until) {
     const auto moved = turn->poll();
     holds = condition();
     if (holds || until == 0 || turn->now() >= until) break;
-    if (moved == 0 && yields_) std::this_thread::yield();
+    if (moved == 0 && yields_) yield();
   }
   if (passed_on_.load(std::memory_order_seq_cst)) answer_posts();
   return holds;
+}
+
+// As drive(), but sleeps on the link between the turns.
+bool LocalBackend::nap(Condition condition, Time until) {
+  bool holds = false;
+  for (auto turn = service_.drive();; turn.give_way()) {
+    loop_.visited();
+    const auto moved = turn->poll();
+    holds = condition();
+    if (holds || turn->now() >= until) break;
+    if (moved == 0) loop_.sleep_as_caller(turn, until - turn->now());
+  }
+  if (passed_on_.load(std::memory_order_seq_cst)) answer_posts();
+  return holds;
+}
+
+void LocalBackend::yield() {
+  const auto begin = port::now();
+  ::sched_yield();
+  core_.yielded(begin, port::now());
 }
 
 void LocalBackend::leave() {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/host/poll_loop.h"
 
+#include <poll.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -38,6 +40,13 @@ constexpr Time kFirstSleep = 50 * kMicrosecond;
 constexpr Time kLongestSleep = kMillisecond, kLongestWakeableSleep = 100 * kMillisecond;
 // With fewer cores than this, spinning takes the CPU from the very programs it serves.
 constexpr unsigned kCoresToSpin = 4;
+
+void wait_for(int fd, Time length) {
+  const timespec timeout{.tv_sec = static_cast<time_t>(length / kSecond),
+                         .tv_nsec = static_cast<long>(length % kSecond)};
+  pollfd readable{.fd = fd, .events = POLLIN, .revents = 0};
+  ::ppoll(&readable, 1, &timeout, nullptr);
+}
 
 }  // namespace
 
@@ -79,6 +88,24 @@ void PollLoop::take_over() {
   std::uint64_t const one = 1;
   // A full counter also makes the bell readable.
   [[maybe_unused]] const auto put = ::write(service_.bell(), &one, sizeof one);
+}
+
+void PollLoop::sleep_as_caller(Turn& driving, Time length) {
+  const auto deadline = driving->next_deadline();
+  const auto now = port::now();
+  if (deadline <= now) return;
+  length = std::min(length, deadline - now);
+  // One thread alone hears the bells. What ends its sleep is seen soon enough.
+  if (drives_ || caller_sleeps_) return driving.pause([&] { wait_for(wake_fd_, length); });
+  if (!driving->prepare_to_sleep()) return;
+  caller_sleeps_ = true;
+  driving.pause([&] { service_.sleep(wake_fd_, length); });
+  caller_sleeps_ = false;
+  driving->woke_up();
+}
+
+void PollLoop::rouse() {
+  if (caller_sleeps_) ::eventfd_write(service_.bell(), 1);
 }
 
 void PollLoop::settle() const {
@@ -127,6 +154,7 @@ void PollLoop::call() {
 void PollLoop::drive() {
   absence_.end(attention_.on());
   auto driving = service_.drive();
+  drives_ = true;
   frames_seen_ = frames(driving);
   posts_seen_ = posts();
   auto idle_since = port::now();
@@ -144,6 +172,7 @@ void PollLoop::drive() {
     }
     driving.give_way();
   }
+  drives_ = false;
 }
 
 std::uint64_t PollLoop::frames(const Turn& driving) {

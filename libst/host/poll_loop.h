@@ -222,6 +222,10 @@ class PollLoop {
 
   // For a caller that is about to sleep: the loop takes over at once.
   void take_over();
+  // For one that sleeps for a moment: it waits for frames itself, and the loop stays away. A post
+  // of another thread, or rouse(), ends the sleep.
+  void sleep_as_caller(Turn& driving, Time length);
+  void rouse();
 
   // Call without the lock, after ringing a bell: a caller that has visited the Service leaves work
   // to the loop. Unless there is another visit, the loop does the work within a millisecond.
@@ -247,6 +251,7 @@ class PollLoop {
   void settle() const;
   void call();
   [[nodiscard]] bool callers_came() const {
+    if (caller_sleeps_.load(std::memory_order_relaxed)) return true;
     const auto visits = visits_.load(std::memory_order_relaxed);
     return attention_.on() ? visits % kPost != seen_visits_ % kPost : visits != seen_visits_;
   }
@@ -274,6 +279,8 @@ class PollLoop {
   std::atomic<std::uint32_t> looks_around_{0};
   std::thread thread_;
   std::atomic<bool> stopping_{false}, sleeping_{false};
+  // Both change under the drive lock.
+  std::atomic<bool> drives_{false}, caller_sleeps_{false};
   // The lower 32 bits count visited(), the upper 32 posted().
   static constexpr std::uint64_t kPost = std::uint64_t{1} << 32;
   std::atomic<std::uint64_t> visits_{0};

@@ -87,6 +87,7 @@ int FabricLink::open(const std::string& text) {
   attr.link = text.c_str();
   target_ = UdpTarget(text);
   driven_by_stpd_ = text.starts_with("stpd:");
+  if (!driven_by_stpd_) idle_.no_stpd_drives_it();
   if (const auto error = stm_domain_open(&attr, &domain_); error != 0) return error;
   stm_domain_info_t info{};
   info.size = sizeof info;
@@ -240,11 +241,10 @@ static std::uint64_t nanoseconds() {
 [[gnu::flatten]] void FabricLink::poll() {
   if (take() != 0) {
     idle_.told();
-    if (driven_by_stpd_) heard();
-    return;
+    return heard();
   }
   look_for_loss();
-  if (driven_by_stpd_) may_rest();
+  may_rest();
 }
 
 [[gnu::noinline]] void FabricLink::may_rest() {

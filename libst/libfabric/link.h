@@ -186,26 +186,28 @@ class STP_THREAD_SAFETY(scoped_lockable) PollLock {
   LinkMutex& mutex_;
 };
 
-// When a thread that polls a link of a stpd in vain gives its core to others. Under the link's
-// mutex.
+// When a thread that polls a link in vain gives its core to others. Under the link's mutex.
 class IdlePolls {
  public:
   // So many in a row may find nothing. Where the core has others to run, fewer; then twice as many
   // each time, up to the last number: a program that does not wait, but works and polls between
   // (MPI_Test), would else sleep nearly all the time.
   static constexpr unsigned kMany = 16, kFew = 4, kRare = 256;
+  // Where no stpd drives the link, but the thread that polls: so none waits for its core as a rule.
+  static constexpr unsigned kManyAlone = 128;
   // Who has polled so often and was told nothing waits, and works no more.
   static constexpr unsigned kWaits = 4096;
   // Sleeps that another link has instead.
   static constexpr unsigned kOfOthers = 8;
 
+  void no_stpd_drives_it() { many_ = kManyAlone; }
   // A poll has found something, or has been told what was found before: Open MPI polls until it is
   // told nothing more, so that one is not in vain.
   void told() { in_vain_ = 0; }
   // After one that has found nothing: whether to look if the core is crowded.
   [[nodiscard]] bool is_time() {
     ++in_vain_;
-    if (!crowded_) return in_vain_ % kMany == 0;
+    if (!crowded_) return in_vain_ % many_ == 0;
     if (in_vain_ >= kWaits) return in_vain_ % kFew == 0;
     return in_vain_ % kRare == 0 || (in_vain_ >= kFew && std::has_single_bit(in_vain_));
   }
@@ -217,7 +219,7 @@ class IdlePolls {
   }
 
  private:
-  unsigned in_vain_ = 0, let_pass_ = 0;
+  unsigned in_vain_ = 0, let_pass_ = 0, many_ = kMany;
   bool crowded_ = false;  // when it looked last
 };
 

@@ -201,6 +201,7 @@ Memory* Domain::look_up_memory(Handle handle) {
 
 void Domain::wake_waiters() {
   client::wake_all(events_word());
+  backend_->rouse();
 }
 
 // ---- the end ----

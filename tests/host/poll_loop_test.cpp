@@ -6,11 +6,14 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "libst/os/unique_fd.h"
 #include "tests/host/eventually.h"
@@ -121,6 +124,39 @@ TEST_P(PollLoopTest, TheLinksEpollEndsItsSleepsAndIsInNoOther) {
   const auto before = loop.heartbeat().beats();
   EXPECT_TRUE(eventually([&] { return loop.heartbeat().beats() - before > 2'000; }))
       << "a sleep lasts 100 ms";
+}
+
+// It waits for frames itself: the loop only looks whether it is still there.
+TEST_P(PollLoopTest, StaysAwayWhileACallerSleepsOnTheLink) {
+  const os::UniqueFd frames(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  port->wakes_by = frames.get();
+  PollLoop loop(service, GetParam());
+  loop.start();
+  for (const auto& end_sleep : std::vector<std::function<void()>>{
+           [&] { loop.rouse(); }, [&] { ::eventfd_write(frames.get(), 1); }}) {
+    std::atomic<bool> over = false;
+    std::atomic<unsigned> sleeps = 0;  // timers of the Node end some
+    std::thread caller([&] {
+      for (auto driving = service.drive(); !over; driving.give_way()) {
+        loop.visited();
+        driving->poll();
+        ++sleeps;
+        loop.sleep_as_caller(driving, 60 * kSecond);
+      }
+    });
+    // One that drives does not look around.
+    EXPECT_TRUE(eventually([&] {
+      const auto sleep = sleeps.load();
+      const auto before = loop.looks();
+      return sleep != 0 &&
+             eventually([&] { return sleeps != sleep || loop.looks() - before >= 4; }) &&
+             sleeps == sleep && page->service_asleep.load() != 0;
+    }));
+    over = true;
+    end_sleep();
+    caller.join();
+  }
+  EXPECT_TRUE(nop_arrives(0)) << "it is back";
 }
 
 // A program that looks at its memory alone answers without a call that looks.

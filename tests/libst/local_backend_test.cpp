@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include <dlfcn.h>
+#include <poll.h>
+#include <sched.h>
+
+#include <chrono>
+
+#include "tests/libst/libst_fixture.h"
+
+namespace {
+
+// Of a thread whose core has others to run: its yields take long. How often it has slept itself.
+thread_local bool is_crowded = false;
+thread_local int sleeps = 0;
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) int sched_yield() {
+  static const auto real =
+      reinterpret_cast<decltype(&sched_yield)>(::dlsym(RTLD_NEXT, "sched_yield"));
+  const auto begin = std::chrono::steady_clock::now();
+  while (is_crowded && std::chrono::steady_clock::now() - begin < std::chrono::microseconds(100)) {
+  }
+  return is_crowded ? 0 : real();
+}
+
+extern "C" __attribute__((visibility("default"))) int ppoll(pollfd* files, nfds_t count,
+                                                            const timespec* timeout,
+                                                            const sigset_t* mask) {
+  static const auto real = reinterpret_cast<decltype(&ppoll)>(::dlsym(RTLD_NEXT, "ppoll"));
+  ++sleeps;
+  return real(files, count, timeout, mask);
+}
+
+namespace stp::test {
+namespace {
+
+class LocalBackend : public ConnectedTest {
+ protected:
+  // Waits in vain.
+  void wait() const {
+    st_header_t got;
+    timeval limit{.tv_sec = 0, .tv_usec = 300};
+    EXPECT_EQ(st_rx(connected_, &got, nullptr, &limit), -EWOULDBLOCK);
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Link, LocalBackend, testing::Values(Way::kInProcess), way_name);
+
+// A thread that spins there keeps its core from its peer, and one that has another thread of its
+// process wait for the link costs two turns of the scheduler more.
+TEST_P(LocalBackend, WhereTheCoreIsCrowdedAThreadSleepsOnTheLinkItself) {
+  wait();
+  EXPECT_EQ(sleeps, 0);
+  is_crowded = true;
+  wait();  // it learns this
+  const auto before = sleeps;
+  wait();
+  is_crowded = false;
+  EXPECT_GT(sleeps, before);
+}
+
+}  // namespace
+}  // namespace stp::test
