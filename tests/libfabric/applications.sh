@@ -3,10 +3,9 @@
 # usage: applications.sh BUILD-DIRECTORY
 # Programs as Debian packages them (lammps lammps-examples gromacs hpcc scalapack-mpi-test), by two ranks of its Open MPI:
 # over Open MPI's own TCP on one host, over stp on one stpd and on memif, then over TCP on veth, and over stp on UDP there.
-# Over stp they have to compute the same as over TCP, in at most three times as long; below a second nothing is compared,
-# nor on memif and UDP where CPUs are short. A table of their times is printed, and kept in
-# BUILD-DIRECTORY/consumers/applications.results. STP_APPLICATIONS names those to run ("lammps gromacs hpcc scalapack"),
-# STP_APPLICATIONS_WAYS how ("tcp one memif tcp-veth udp"), STP_REPEATS how often in turn (1): the medians are told.
+# Over stp they have to compute the same as over TCP, in at most three times as long; below a second nothing is compared.
+# A table of their times is printed, and kept in BUILD-DIRECTORY/consumers/applications.results. STP_APPLICATIONS names
+# those to run ("lammps gromacs hpcc scalapack"), STP_APPLICATIONS_WAYS how ("tcp one memif tcp-veth udp"), STP_REPEATS how often in turn (1): the medians are told.
 here=$(realpath "$(dirname "$0")")
 . "$here/../end_to_end/setup.sh"
 . "$here/../lib/consumers.sh"
@@ -107,18 +106,12 @@ seconds_scalapack() { in_seconds "$elapsed"; }
 
 in_seconds() { printf '%d.%02d\n' $(($1 / 1000)) $(($1 % 1000 / 10)); }
 
-# Microseconds so far in which threads that could run waited for a CPU.
-waited_for_cpus() { sed -n 's/^some.*total=//p' /proc/pressure/cpu 2>/dev/null || echo 0; }
-
-# try PROGRAM WAY: whether it ends well. Its result is in WAY.result, and WAY.short is there if CPUs were short for half of
-# the time.
+# try PROGRAM WAY: whether it ends well. Its result is in WAY.result.
 try() {
-  local begun=${EPOCHREALTIME/./} waited
-  waited=$(waited_for_cpus)
+  local begun=${EPOCHREALTIME/./}
   rm -f run.*
   "begin_$1" "$2" >said 2>&1 </dev/null || { tail -n 20 said >&2 && return 1; }
   elapsed=$(((${EPOCHREALTIME/./} - begun) / 1000))
-  [ $((($(waited_for_cpus) - waited) / 500)) -lt "$elapsed" ] || touch "$2.short"
   "result_$1" >"$2.result"
   "seconds_$1" >>"$2.seconds"
   [ -s "$2.result" ] || { tail -n 20 said >&2 && return 1; }
@@ -127,10 +120,8 @@ median() { sort -n "$1" | awk '{ all[NR] = $1 } END { print all[int((NR + 1) / 2
 
 # What is compared with which TCP.
 beside() { case $1 in udp) echo tcp-veth ;; *) echo tcp ;; esac; }
-# is_slow WAY: three times as long as over TCP, or as a second. Ranks with a link of their own poll without end: their time
-# is not compared where others want their CPUs.
+# is_slow WAY: three times as long as over TCP, or as a second.
 is_slow() {
-  if [ "$1" != one ] && [ -e "$1.short" ]; then return 1; fi
   awk -v stp="$(median "$1.seconds")" -v tcp="$(median "$(beside "$1").seconds")" \
     'BEGIN { exit !(stp > 3 * (tcp > 1 ? tcp : 1)) }'
 }

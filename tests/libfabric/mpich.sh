@@ -101,7 +101,7 @@ over_btl=(--mca pml ob1 --mca btl "tcp,self" "${by_messages[@]}")
 one_sided=(--mca osc "rdma,sm" --mca btl "ofi,self" --mca btl_ofi_provider_include stp)
 over=(--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include stp)
 common=(--oversubscribe --bind-to none)
-# Ranks on a stpd sleep by themselves where CPUs are short.
+# Ranks over stp sleep by themselves where CPUs are short.
 yields=(--mca mpi_yield_when_idle 1) does_not_yield=(--mca mpi_yield_when_idle 0)
 most_seconds=${STP_MPICH_SECONDS:-180}
 
@@ -137,7 +137,7 @@ run() {
       first+=" -x STP_LINK=stpd:$work/a.sock" second+=" -x STP_LINK=stpd:$work/b.sock"
       ;;
     stp-memif)
-      options+=("${yields[@]}" "${over[@]}" "${by_messages[@]}")
+      options+=("${does_not_yield[@]}" "${over[@]}" "${by_messages[@]}")
       first+=" -x STP_LINK=$(memif server 2)" second+=" -x STP_LINK=$(memif client 1)"
       ;;
   esac
