@@ -228,17 +228,19 @@ Atomic::Atomic(const Function& function, std::uint64_t address)
     repeats_ = true;
 }
 
+bool Atomic::step_from(std::uint64_t old) {
+  const auto number = number_in(old);
+  const auto next = replaced(type_, op_, number, operand_, compare_);
+  if (next == number) return false;
+  step_ = {STM_COMPARE_AND_SWAP, (old & ~(mask_ << shift_)) | next << shift_, old};
+  return true;
+}
+
 bool Atomic::goes_on(std::uint64_t old) {
   const auto stored = step_.op == STM_COMPARE_AND_SWAP && step_.compare == old;
-  const auto number = number_in(old);
-  if (repeats_ && !stored) {
-    const auto next = replaced(type_, op_, number, operand_, compare_);
-    if (next != number) {
-      step_ = {STM_COMPARE_AND_SWAP, (old & ~(mask_ << shift_)) | next << shift_, old};
-      return true;
-    }
-  }
-  if (result_ != nullptr) store(number, result_, size_of(type_));
+  if (repeats_ && !stored && step_from(old)) return true;
+  left_ = stored ? step_.operand : old;
+  if (result_ != nullptr) store(number_in(old), result_, size_of(type_));
   return false;
 }
 
@@ -255,11 +257,23 @@ int post_step(stm_connection_t connection, Op& op) {
                    step.compare, op.span.memory, op.span.data, op.remote_key, op.atomic->address());
 }
 
-bool continue_atomic(stm_connection_t connection, Op& op, int& status) {
+void LastWord::begin(Op& op) const {
+  if (op.remote_key == key_ && op.atomic->address() == address_) op.atomic->expect(word_);
+}
+
+bool LastWord::go_on(stm_connection_t connection, Op& op, int& status) {
   if (status != 0 || !op.atomic) return false;
-  if (!op.atomic->goes_on(load(op.span.data, kWord))) return false;
-  status = post_step(connection, op);
-  return status == 0;
+  auto& atomic = *op.atomic;
+  if (atomic.goes_on(load(op.span.data, kWord))) {
+    status = post_step(connection, op);
+    return status == 0;
+  }
+  if (atomic.repeats()) {
+    key_ = op.remote_key;
+    address_ = atomic.address();
+    word_ = atomic.left();
+  }
+  return false;
 }
 
 // ---- what the calls say ----

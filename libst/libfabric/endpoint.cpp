@@ -51,7 +51,10 @@ int Connection::reason_of_end(const stm_event_t& event, int otherwise) {
 
 int SendingConnection::begin_access(Op& op) {
   const auto context = reinterpret_cast<std::uintptr_t>(&op);
-  if (op.action == Action::kAtomic) return post_step(connection_, op);
+  if (op.action == Action::kAtomic) {
+    last_word_.begin(op);
+    return post_step(connection_, op);
+  }
   if (op.action == Action::kRead)
     return stm_get(connection_, context, op.stm_flags, op.span.memory, op.span.data, op.length,
                    op.remote_key, op.remote_address);
@@ -66,7 +69,7 @@ int SendingConnection::begin_access(Op& op) {
 
 bool SendingConnection::end_part(Op& op, int status) {
   // With a note it is complete, and the peer is being told.
-  if (op.note.data == nullptr && continue_atomic(connection_, op, status)) return false;
+  if (op.note.data == nullptr && last_word_.go_on(connection_, op, status)) return false;
   if (!op.owes_note) return op.end_part(status);
   op.status = status;
   op.parts = 1;

@@ -147,6 +147,7 @@ class SendingConnection : public Connection {
   void send_notes();
 
   bool has_sent_at_once_ = false;
+  LastWord last_word_;
   std::list<Op*> notes_;      // whose notes wait, in posting order
   std::size_t in_steps_ = 0;  // operations
 };

@@ -89,13 +89,22 @@ class Atomic {
   [[nodiscard]] std::uint64_t address() const { return address_; }
   // What the peer is to do next.
   [[nodiscard]] const Step& step() const { return step_; }
-  // Whether others can come in between: then it consists of several steps.
+  // Whether others can come in between: then it may consist of several steps.
   [[nodiscard]] bool repeats() const { return repeats_; }
+  // Before its first step: `word` may stand there. If it does, that step stores at once; if not, it
+  // reads what stands there, as it would have done anyway.
+  void expect(std::uint64_t word) {
+    if (repeats_) step_from(word);
+  }
   // Before the step, `old` stood there. True: there is another step. False: all is done, and the
   // program has its result.
   bool goes_on(std::uint64_t old);
+  // All is done: what it has left there.
+  [[nodiscard]] std::uint64_t left() const { return left_; }
 
  private:
+  // Another number is to stand there, where `old` does. False: the same one.
+  bool step_from(std::uint64_t old);
   [[nodiscard]] Bits number_in(std::uint64_t word) const { return word >> shift_ & mask_; }
 
   const fi_datatype type_;
@@ -106,6 +115,7 @@ class Atomic {
   Bits mask_ = 0, operand_ = 0, compare_ = 0;
   bool repeats_ = false;
   Step step_;
+  std::uint64_t left_ = 0;
 };
 
 // ---- operations ----
@@ -213,7 +223,18 @@ struct Target {
 int prepare_atomic(FabricLink& link, Op& op, const Target& target, const Function& function);
 // Posts its next step. A status: it is not on its way.
 int post_step(stm_connection_t connection, Op& op);
-// A step of `op` has ended with `status`, which may change. True: the next one is on its way.
-bool continue_atomic(stm_connection_t connection, Op& op, int& status);
+
+// The 8 bytes that the last operation of several steps has left at the peer. Mostly nobody else has
+// changed them when the next one comes to them, as with a counter: so that takes one step.
+class LastWord {
+ public:
+  void begin(Op& op) const;
+  // A step of `op` has ended with `status`, which may change. True: the next one is on its way.
+  bool go_on(stm_connection_t connection, Op& op, int& status);
+
+ private:
+  std::uint32_t key_ = 0;
+  std::uint64_t address_ = 0, word_ = 0;
+};
 
 }  // namespace stp::fi

@@ -154,6 +154,35 @@ TEST(Atomic, ASumInTheHighestBytesIsOneStep) {
   EXPECT_TRUE(fi::Atomic(sum, 0x1004 - kHighest).repeats()) << "it would carry into the other one";
 }
 
+// Who was the last to change the 8 bytes stores at once. Who was not reads them, and goes on as
+// ever.
+TEST(Atomic, ASumIsOneStepWhereWhatWasLeftStillStands) {
+  const std::int32_t operand = 5;
+  std::int32_t got = 0;
+  const fi::Function sum{.kind = fi::Function::Kind::kFetch,
+                         .type = FI_INT32,
+                         .op = FI_SUM,
+                         .operand = &operand,
+                         .compare = nullptr,
+                         .result = &got};
+  constexpr std::uint64_t kLowest = std::endian::native == std::endian::little ? 0x1000 : 0x1004;
+  fi::Atomic first(sum, kLowest);
+  EXPECT_TRUE(first.goes_on(0x700000002)) << "it has read";
+  EXPECT_FALSE(first.goes_on(0x700000002)) << "it has stored";
+  EXPECT_EQ(got, 2);
+  EXPECT_EQ(first.left(), 0x700000007);
+  fi::Atomic second(sum, kLowest), third(sum, kLowest);
+  second.expect(first.left());
+  third.expect(first.left());
+  EXPECT_FALSE(second.goes_on(0x700000007));
+  EXPECT_EQ(got, 7);
+  EXPECT_EQ(second.left(), 0x70000000c);
+  EXPECT_TRUE(third.goes_on(0x70000000c)) << "another one stands there";
+  EXPECT_EQ(third.step().operand, 0x700000011);
+  EXPECT_FALSE(third.goes_on(0x70000000c));
+  EXPECT_EQ(got, 12);
+}
+
 // `step` by `step`: the managed API alone cannot hold back what is fenced.
 TEST_F(RdmAtomic, WhatIsFencedWaitsForAllStepsOfAnOperation) {
   alignas(8) double there = 0.5;
