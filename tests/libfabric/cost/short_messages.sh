@@ -23,7 +23,7 @@ own() {
 }
 # Both runs include the start and the end; the difference does not. How often a program polls while its endpoints connect, and
 # beyond three times for a message, depends on what else the machine does: such a poll finds nothing, and costs so much.
-empty=62
+empty=63
 short=$(own 100) && long=$(own 600) || exit 1
 read -r less few <<<"$short"
 read -r more many <<<"$long"
