@@ -44,6 +44,11 @@ class Departures {
     if (place.station != station.to_u64() || now >= place.until) return Way::kUnknown;
     return place.kept_for > 0 ? Way::kKept : Way::kFree;
   }
+  // Whether one has left for it lately: while there is no room to ask, that counts.
+  [[nodiscard]] bool has_left(const MacAddr& station, Time now) const {
+    const Place& place = places_[index(station)];
+    return place.station == station.to_u64() && place.kept_for == 0 && now < place.until + kLately;
+  }
   // A datagram has been sent there, and has left, or not.
   void note(const MacAddr& station, bool left, Time now) {
     Place& place = places_[index(station)];
@@ -54,7 +59,7 @@ class Departures {
 
  private:
   static constexpr std::size_t kCrowd = 4, kLooks = 16;
-  static constexpr Time kTryAgain = kSecond;
+  static constexpr Time kTryAgain = kSecond, kLately = 3 * kSecond;
   // Of two stations with one place, the one that was asked about last has it.
   static constexpr unsigned kBits = 11;
   // Of a kernel that never tells nothing is known.

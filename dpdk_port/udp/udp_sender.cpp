@@ -295,30 +295,37 @@ bool UdpSender::is_crowded(std::span<const Datagram> run, Time now) {
 // The kernel may keep what is for that station, and much room is taken already. What the socket
 // that hears everybody is told may get lost in what it hears.
 [[gnu::noinline]] std::size_t UdpSender::send_crowded(std::span<Datagram> run, Time now) {
-  const auto way = leaves_->way_to(run.front().to, now);
+  const MacAddr& station = run.front().to;
+  auto way = leaves_->way_to(station, now);
   UdpSocket* const asking = by_ == &socket_ ? socket_.asking() : by_;
-  const bool may_ask = way == Departures::Way::kUnknown && asking != nullptr && says_own();
-  if (may_ask && ask(run.first(1), *asking, now)) return 1;
+  if (way == Departures::Way::kUnknown && asking != nullptr && says_own()) {
+    const int error = ask(run.first(1), *asking, now);
+    if (error == 0) return 1;
+    if (error == EAGAIN && !leaves_->has_left(station, now)) {
+      leaves_->note(station, false, now);
+      way = Departures::Way::kKept;
+    }
+  }
   if (way != Departures::Way::kKept) return send_to(to_->address, run, now);
   counters_.doubted += run.size();
   return run.size();
 }
 
-// False: the first one has not been sent.
-bool UdpSender::ask(std::span<Datagram> first, UdpSocket& asking, Time now) {
+// Returns the error of the call; 0: it has been sent.
+int UdpSender::ask(std::span<Datagram> first, UdpSocket& asking, Time now) {
   (void)asking.has_left(now);  // what was asked about earlier
   UdpSocket* const by = by_;
   by_ = &asking;
   asks_ = true;
-  const bool sent = send_singly(first) == 1;
+  const int error = send_singly(first) == 1 ? 0 : errno;
   asks_ = false;
   by_ = by;
-  if (!sent) return false;
+  if (error != 0) return error;
   leaves_->note(first.front().to, asking.has_left(now), now);
   ++counters_.calls;
   ++counters_.datagrams;
   socket_.count_sent(to_->address, first.front().size(), now);
-  return true;
+  return 0;
 }
 
 std::size_t UdpSender::send_to(const InternetAddress& to, std::span<Datagram> run, Time now) {

@@ -72,7 +72,7 @@ class UdpSender {
   bool says_own();
   [[nodiscard]] bool is_crowded(std::span<const Datagram> run, Time now);
   std::size_t send_crowded(std::span<Datagram> run, Time now);
-  bool ask(std::span<Datagram> first, UdpSocket& socket, Time now);
+  int ask(std::span<Datagram> first, UdpSocket& socket, Time now);
   std::size_t send_run(std::span<Datagram> run, Time now);
   std::size_t send_to(const InternetAddress& to, std::span<Datagram> run, Time now);
   bool send_lone(const Datagram& lone, Time now);

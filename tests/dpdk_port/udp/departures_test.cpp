@@ -7,6 +7,7 @@
 
 #include "tests/dpdk_port/link_pair.h"
 #include "tests/dpdk_port/network_namespace.h"
+#include "tests/dpdk_port/udp/socket_of.h"
 
 namespace stp::port::departures_test {
 namespace {
@@ -41,8 +42,9 @@ class WhereNobodyAnswersArp : public ::testing::Test {
     }
   }
   // More than the buffer has room for, but for what each may have.
-  void fill(Presence presence = Presence::kProven) {
-    for (unsigned each = 0; each < kAbsent; ++each) {
+  void fill(Presence presence = Presence::kProven) { fill(0, kAbsent, presence); }
+  void fill(unsigned first, unsigned end, Presence presence = Presence::kProven) {
+    for (unsigned each = first; each < end; ++each) {
       send(station(0x100 + each), 3 * 64, presence);
       for (unsigned turn = 0; turn < 8 && a_.engine.waiting() > 0; ++turn) a_.turn();
     }
@@ -86,6 +88,21 @@ TEST_F(WhereNobodyAnswersArp, WhoAnswersAgainIsSentToAgain) {
   a_.turn();
   EXPECT_EQ(count("udp_tx_silent"), lost);
   EXPECT_EQ(count("udp_tx_datagrams"), before + 10);
+}
+
+// As with small buffers, and many that answer nothing: what has left for a station lately counts.
+TEST_F(WhereNobodyAnswersArp, WithoutRoomToAskOthersGoOn) {
+  fill(0, kAbsent / 3);
+  send(station(2), 1);
+  a_.turn();
+  const int least = 0;
+  for (int fd = 0; fd < kMostDescriptors; ++fd)
+    if (connection_of(fd, a_.port->info().udp_port) == Connected::kToNobody)
+      ::setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &least, sizeof least);
+  fill(kAbsent / 3, kAbsent);
+  send(station(2), 200);
+  ASSERT_TRUE(turn_until(a_, b_, [&] { return b_.engine.received.size() >= 201; }));
+  EXPECT_EQ(count("tx_kept") + count("tx_dropped"), 0U);
 }
 
 // Who dials, or is answered, for the first time.
