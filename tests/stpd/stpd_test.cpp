@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include <array>
@@ -336,6 +337,20 @@ TEST_F(StpdTest, AReloadOfABadFileChangesNothing) {
   program->signal(SIGHUP);
   ASSERT_TRUE(program->says("stpd: error: not reloaded")) << program->output();
   EXPECT_NE(program->output().find(config + ":2:"), std::string::npos) << program->output();
+  EXPECT_EQ(hello(), 0);
+}
+
+// A pipe that nobody writes to would keep it from hearing anything else.
+TEST_F(StpdTest, AReloadReadsRegularFilesOnly) {
+  const auto config = write("link = loop\nsocket = \"" + socket + "\"\n");
+  const auto program = stpd({"--config", config});
+  ASSERT_TRUE(program->says("stpd: ready\n")) << program->output();
+  ASSERT_EQ(::unlink(config.c_str()), 0);
+  ASSERT_EQ(::mkfifo(config.c_str(), 0600), 0);
+  program->signal(SIGHUP);
+  ASSERT_TRUE(program->says("stpd: error: not reloaded")) << program->output();
+  EXPECT_NE(program->output().find(config + ": only a regular file"), std::string::npos)
+      << program->output();
   EXPECT_EQ(hello(), 0);
 }
 

@@ -349,6 +349,13 @@ std::optional<Options> reload_options(int argc, char** argv, std::vector<std::st
     errors.insert(errors.end(), error.what_each().begin(), error.what_each().end());
     return std::nullopt;
   }
+  // Whoever reads it may wait for ever, and hear no SIGTERM.
+  std::error_code ignored;
+  const auto found = std::filesystem::status(files.config, ignored);
+  if (std::filesystem::exists(found) && !std::filesystem::is_regular_file(found)) {
+    errors.push_back(files.config + ": only a regular file is read again");
+    return std::nullopt;
+  }
   return put_together(argc, argv, files.config, errors);
 }
 
