@@ -573,6 +573,21 @@ TEST(congestion, four_writes_leave_tcp_its_share_of_a_short_queue) {
   EXPECT_GT(writes.cubic_share, 0.7);
 }
 
+// What comes at once fills the queue, and the first of it has waited for little. protocol: 13.12
+TEST(congestion, tcp_keeps_its_share_of_a_queue_that_one_block_fills) {
+  auto path = path_of(50 * kSlow, 3 * kTrip / 10, 1, 1);
+  path.bottleneck.queue = 37'500;
+  path.max_block = 20;
+  path.length = 4 << 20;
+  path.at_once = 8;
+  path.warm_up = path.lasts = kSecond;
+  const auto write = play_shared(path);
+  EXPECT_EQ(write.failure, "");
+  EXPECT_GT(write.use, 0.9);
+  EXPECT_GT(write.cubic_share, 0.7);
+  EXPECT_LT(write.drops, 20U);
+}
+
 // protocol: 13.10, 13.12
 TEST(congestion, hosts_that_react_late_are_no_queue) {
   for (const Rate loss : {Rate{0}, kAlways / 1'000}) {

@@ -98,13 +98,12 @@ void LossCause::note(Time excess) {
   ++samples_;
 }
 
-void LossCause::lost(Time length) {
+void LossCause::lost() {
   constexpr double kGain = 1.0 / 16, kAsMuch = 0.9;
-  constexpr Time kPart = 32;  // of the length: less is no queue
   constexpr double kOverflowGain = 1.0 / 4;
   if (samples_ == 0) return;
-  const bool much = last_ >= std::max(length / kPart, kLeastHostDelay) &&
-                    static_cast<double>(last_) >= kAsMuch * sum_ / samples_;
+  const bool much =
+      last_ >= kLeastHostDelay && static_cast<double>(last_) >= kAsMuch * sum_ / samples_;
   part_ += kGain * ((much ? 1 : 0) - part_);
   const auto last = static_cast<double>(last_);
   if (much) overflow_ += (overflow_ == 0 ? 1 : kOverflowGain) * (last - overflow_);
@@ -291,7 +290,7 @@ void PathWindow::arrived(std::uint64_t bytes, Time delay, Use use, Time now) {
 void PathWindow::lost(Time now) {
   const auto factor = is_of_sender() ? kSentLossFactor : kLossFactor;
   const bool first = now >= recovers_until_;
-  if (first) cause_.lost(shortest_);
+  if (first) cause_.lost();
   if (cause_.is_overflow() || shortest_ >= kLongPath) return shrink(factor, now);
   starts_ = false;
   if (first) {

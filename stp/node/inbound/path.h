@@ -50,8 +50,8 @@ class LossCause {
  public:
   // So much has waited for `excess`.
   void note(Time excess);
-  // Something has been lost on a path of that length, for the first time in a round trip.
-  void lost(Time length);
+  // Something has been lost, for the first time in a round trip.
+  void lost();
   [[nodiscard]] bool is_overflow() const;
   // For how long something waits when the queue overflows; 0: that has not been seen.
   [[nodiscard]] double overflow() const { return overflow_; }

@@ -325,10 +325,10 @@ TEST_F(PathWindowTest, losses_by_chance_take_little_on_a_short_path) {
   EXPECT_LT(lose(3 * kShort), 0.75) << "they come when much waits";
 }
 
-// A queue of a sixteenth of the length overflows.
+// A queue of a fiftieth of the length overflows.
 // protocol: 13.12
 TEST_F(PathWindowTest, a_short_queue_that_overflows_is_told_from_chance_and_steps_suit_it) {
-  constexpr Time kLength = 16 * kMillisecond, kFull = kLength + kMillisecond;
+  constexpr Time kLength = 16 * kMillisecond, kFull = kLength + kLength / 50;
   pass(6, kLength);
   for (unsigned i = 0; i < 7; ++i) {
     pass(2, kLength);
