@@ -95,6 +95,8 @@ class PathWindow {
   [[nodiscard]] bool is_known() const { return !starts_; }
   // The mean time from asking to arrival; 0: not known.
   [[nodiscard]] Time round_trip() const { return round_trip_; }
+  // The smallest of these times, which is that without a queue; 0: not known.
+  [[nodiscard]] Time length() const { return round_trip_ == 0 ? 0 : shortest_; }
 
  private:
   // It is of what a sender sends by itself (13.16), not of what a receiver asks for.
@@ -275,6 +277,7 @@ class Path : public ListHook<HasRoom>, public TimerNode {
   void lost(Time now) { window_.lost(now); }
   void marked(Time now) { window_.marked(now); }
   [[nodiscard]] Time round_trip() const { return window_.round_trip(); }
+  [[nodiscard]] Time length() const { return window_.length(); }
   // Exponent of the Block that suits the window: an eighth of it, but a piece at least; four pieces
   // while nothing is known.
   // protocol: 13.13
@@ -421,10 +424,11 @@ class GrantAccount {
     grant(bytes);
   }
   // The first STU of a Block of `bytes` has come `delay` after its CTS; 0: that is not known.
+  // The length of a path is no waiting.
   // protocol: 10.24
   void began(std::uint64_t bytes, Time delay) {
     if (delay == 0 || node_->limit.is_fixed()) return;
-    if (delay <= kSoon) {
+    if (delay <= kSoon + (path_ != nullptr ? path_->length() : 0)) {
       const bool shows = prompt_.came_soon(bytes, counted_);
       const bool grows = node_->limit.came_soon(charge_of(bytes), charge_of(counted_));
       if (shows || grows) node_->look_again = true;
@@ -433,12 +437,15 @@ class GrantAccount {
       prompt_.came_late(bytes);
     }
   }
+  // Along a path, its window answers. `told`: it knows of it.
   // protocol: 10.24, 13.12
-  // `told`: the path knows of it.
   void lost(Time now, bool told = false) {
+    if (path_ != nullptr) {
+      if (!told) path_->lost(now);
+      return;
+    }
     if (shares_in_growth()) node_->limit.lost();
     prompt_.lost();
-    if (path_ != nullptr && !told) path_->lost(now);
   }
   // Whether `bytes` more may be granted within the limit of the Node.
   // protocol: 10.8, 10.24

@@ -93,14 +93,15 @@ class Grants : public ::testing::Test {
  protected:
   NodeGrants node{.limit = {kLeast, kMost}};
   std::uint64_t owner = 0, other_owner = 0;
+  PathTable paths;
   GrantAccount near_by{node, owner}, other{node, other_owner};
 
   // What comes soon.
-  void grow(GrantAccount& account) {
+  void grow(GrantAccount& account, Time delay = kSoon) {
     account.grant(kLeast);
     for (int i = 0; i < 1'000; ++i) {
       account.grant(kBlock);
-      account.began(kBlock, kSoon);
+      account.began(kBlock, delay);
     }
     account.settle(account.outstanding());
   }
@@ -178,6 +179,22 @@ TEST_F(Grants, who_has_shown_little_takes_nothing_from_the_limit) {
   other.began(kBlock, kSoon);
   other.lost(kSecond);
   EXPECT_EQ(node.limit.bytes(), kMost) << "it is lost";
+}
+
+// It carries more than the least before anything of it can come, and has a window for losses.
+// protocol: 10.24
+TEST_F(Grants, the_length_of_a_path_is_no_waiting_and_its_losses_take_nothing) {
+  constexpr Time kLength = 2 * kSoon;
+  auto& path = near_by.join(paths.find(MacAddr::from_u64(1), kBlock));
+  path.arrived(kBlock, kLength, kSecond);
+  grow(near_by, kLength + kSoon);
+  EXPECT_EQ(node.limit.bytes(), kMost);
+  near_by.lost(kSecond);
+  EXPECT_EQ(node.limit.bytes(), kMost);
+  fill(near_by);
+  EXPECT_EQ(near_by.outstanding(), kMost);
+  near_by.began(kBlock, kLength + kSoon + 1);
+  EXPECT_LT(node.limit.bytes(), kMost);
 }
 
 // protocol: 10.12, 10.24
