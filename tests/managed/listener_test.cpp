@@ -84,7 +84,7 @@ TEST_F(ListenersOfADomain, ThoseThatHaveNotAskedYetTakeNoMorePlacesThanTheBacklo
   call(5);
   turn();
   EXPECT_EQ(link->accepted.size(), 3U);
-  EXPECT_EQ(domain->connections().size(), 3U);
+  EXPECT_EQ(connections().size(), 3U);
   close(*listener);
 }
 

@@ -418,7 +418,10 @@ TEST_F(Accesses, OneThatIsRevokedGivesBackWhatItHadOnce) {
   }
   EXPECT_EQ(memory->uses, 0U);
   EXPECT_EQ(memory->regions, 0U);
-  EXPECT_EQ(domain->find_access(access->key()), nullptr);
+  {
+    const Lock guard(domain->mutex());
+    EXPECT_EQ(domain->find_access(access->key()), nullptr);
+  }
   EXPECT_EQ(landing(*access, ends[0]), -EACCES);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/managed/receives.h"
 
+#include "libst/managed/operations.h"
 #include "tests/managed/two_sessions.h"
 
 namespace stp::managed {

@@ -110,6 +110,11 @@ class OnScriptedLink : public testing::Test {
     EXPECT_EQ(domain->open_endpoint(id), 0);
     return id;
   }
+  // Those that the domain has now.
+  std::vector<std::shared_ptr<Connection>> connections() const {
+    const Lock guard(domain->mutex());
+    return domain->connections();
+  }
   // Memory of the test, not bound.
   std::shared_ptr<Memory> memory(unsigned access) {
     return std::make_shared<Memory>(domain, MutableBytes(bytes), access);

@@ -294,26 +294,26 @@ TEST_F(TurnsOfADomain, APollTellsTheLinkWhichChannelsItLooksAtNext) {
 
 TEST_F(TurnsOfADomain, EndAllConnectionsOfALinkThatIsLost) {
   expect(3);
-  ASSERT_EQ(domain->connections().size(), 3U);
+  ASSERT_EQ(connections().size(), 3U);
   link->lost = -ENODEV;
   turn();
-  EXPECT_TRUE(domain->connections().empty());
+  EXPECT_TRUE(connections().empty());
   EXPECT_EQ(link->count(Kind::kClose), 3U);
 }
 
 TEST_F(TurnsOfADomain, DropWhatHasGoneAndKeepTheOthers) {
   expect(4);
-  ASSERT_EQ(domain->connections().size(), 4U);
+  ASSERT_EQ(connections().size(), 4U);
   std::vector<Connection*> left;
-  for (const auto at : {1U, 3U}) left.push_back(domain->connections()[at].get());
+  for (const auto at : {1U, 3U}) left.push_back(connections()[at].get());
   for (const auto at : {0U, 2U}) {
     link->accepted[at].set_state(ChannelState::kFailed, -ETIMEDOUT);
     link->page().news.ring(at);
   }
   turn();
-  ASSERT_EQ(domain->connections().size(), 2U);
+  ASSERT_EQ(connections().size(), 2U);
   for (std::size_t i = 0; i < 2; ++i) {
-    const auto& connection = domain->connections()[i];
+    const auto connection = connections()[i];
     EXPECT_EQ(connection->entry().place, i);
     EXPECT_NE(std::find(left.begin(), left.end(), connection.get()), left.end());
   }
@@ -322,14 +322,14 @@ TEST_F(TurnsOfADomain, DropWhatHasGoneAndKeepTheOthers) {
 TEST_F(TurnsOfADomain, GiveBackTheMemoryOfWhatHasGone) {
   for (int i = 0; i < 5; ++i) {  // 40 connections, with memory for 8 at a time
     expect(8);
-    ASSERT_EQ(domain->connections().size(), 8U);
+    ASSERT_EQ(connections().size(), 8U);
     while (!link->accepted.empty()) {
       link->accepted.back().set_state(ChannelState::kFailed, -ETIMEDOUT);
       link->page().news.ring(static_cast<std::uint32_t>(link->accepted.size() - 1));
       link->accepted.pop_back();
     }
     turn();
-    ASSERT_TRUE(domain->connections().empty());
+    ASSERT_TRUE(connections().empty());
   }
 }
 
