@@ -293,9 +293,29 @@ void StpdBackend::give_back(std::uint64_t vc) {
   stpd_->ask(RequestMessage(close, shard_), {}, reply, none);
 }
 
+// All pages are made before they are lent: for what quotas or budgets forbid that takes long, or
+// more memory than there is.
+int StpdBackend::may_map(const RequestMessage& request, const Payload& payload) {
+  constexpr std::uint64_t kWorthAQuestion = std::uint64_t{16} << 20;
+  std::uint64_t bytes = 0;
+  for (const auto& piece : payload.mapped) bytes += piece.size();
+  if (bytes < kWorthAQuestion) return 0;
+  auto question = request;
+  auto& map = question.body.as<ask::Map>();
+  const auto page = ipc::page_size();
+  map.piece_count = map.segment_count = 1;
+  map.pieces[0] = {.at = 0, .length = bytes};
+  map.segments[0] = {
+      .fd_index = 0, .reserved = 0, .offset = 0, .length = (bytes + page - 1) / page * page};
+  std::vector<UniqueFd> none;
+  ReplyMessage answer;
+  return stpd_->ask(question, {}, answer, none);
+}
+
 // stpd seals a memfd and keeps it mapped as long as a region uses it. Afterwards it cannot map it
 // for writing any more, so memory that is mapped once more gets a memfd of its own.
 int StpdBackend::ask_to_map(RequestMessage& request, Payload& payload, ReplyMessage& reply) {
+  if (const auto error = may_map(request, payload); error != 0) return error;
   const auto error = ask_to_map(request, payload, reply, false);
   if (error != -EPERM) return error;
   const auto again = ask_to_map(request, payload, reply, true);

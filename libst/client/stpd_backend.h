@@ -98,6 +98,7 @@ class StpdBackend final : public Backend {
   int exchange(ipc::RequestMessage& request, Payload& payload, ipc::ReplyMessage& reply) override;
   int greet(Welcome& welcome);
   int take_channel(const GivenChannel& given, os::UniqueFd fd, Payload& payload);
+  int may_map(const ipc::RequestMessage& request, const Payload& payload);
   int ask_to_map(ipc::RequestMessage& request, Payload& payload, ipc::ReplyMessage& reply);
   int ask_to_map(ipc::RequestMessage& request, Payload& payload, ipc::ReplyMessage& reply,
                  bool anew);

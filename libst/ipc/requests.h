@@ -39,7 +39,7 @@ std::string_view text_of(const char (&field)[N]) {
 }
 
 // Of all that follows. Programs and stpd of one machine have the same.
-inline constexpr std::uint32_t kProtocolVersion = 14;
+inline constexpr std::uint32_t kProtocolVersion = 15;
 inline constexpr std::uint32_t kMaxSegments = 16, kMaxPieces = 16;
 inline constexpr std::size_t kMaxFds = kMaxSegments;  // in a valid message
 inline constexpr std::uint32_t kMaxBudgets = 16;      // as many as Resource has, and some spare
@@ -248,7 +248,8 @@ struct Close {
 };
 
 // Segments are whole pages of the descriptors that go along, concatenated; pieces are ranges of
-// them and make up the region. Within a process there are neither.
+// them and make up the region. Within a process there are neither. Without descriptors, stpd maps
+// nothing and makes no region: it says whether quotas and budgets permit as much.
 struct Map {
   std::uint64_t endpoint;
   std::uint32_t direction;  // stp::Direction
@@ -455,7 +456,7 @@ enum class Where { kAnyShard, kItsShard, kDaemon };
   X(OpenPort, 0, 0, 1, kProgram, kItsShard)        \
   X(VcInfo, 0, 0, 0, kProgram, kItsShard)          \
   X(Close, 0, 0, 0, kProgram, kItsShard)           \
-  X(Map, 1, kMaxFds, 0, kProgram, kItsShard)       \
+  X(Map, 0, kMaxFds, 0, kProgram, kItsShard)       \
   X(Unmap, 0, 0, 0, kProgram, kItsShard)           \
   X(Settle, 0, 0, 0, kProgram, kItsShard)          \
   X(AllocMx, 0, 0, 0, kProgram, kItsShard)         \

@@ -70,7 +70,12 @@ TEST_F(ServerBudgets, MemoryThatCannotBePaidForIsNotLookedAt) {
   EXPECT_EQ(client.ask(map_request(endpoint, kSize), files), -EDQUOT);
   EXPECT_NE(std::string(ipc::text_of(client.reply.text)).find("--max-map 32768"),
             std::string::npos);
+  EXPECT_EQ(client.ask(map_request(endpoint, kSize)), -EDQUOT) << "whoever asks first is told";
+  EXPECT_NE(std::string(ipc::text_of(client.reply.text)).find("--max-map 32768"),
+            std::string::npos);
   set_quotas({});
+  EXPECT_EQ(client.ask(map_request(endpoint, kSize)), 0) << "it may";
+  EXPECT_EQ(used(host::Resource::kRegions), 0U) << "and has made nothing";
   EXPECT_EQ(client.ask(map_request(endpoint + 1, kSize), files), -EBADF);
   // It would be taken, but for the pages that its owner has not made.
   EXPECT_EQ(client.ask(map_request(endpoint, kSize), files), -EFAULT);

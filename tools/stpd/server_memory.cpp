@@ -132,7 +132,9 @@ int Server::begin_map(Peer& peer, const ipc::RequestMessage& message, std::span<
   const auto& request = message.as<ask::Map>();
   std::uint64_t bytes = 0;
   const std::uint64_t most = most_map_bytes_;
-  const auto wrong = RegionMemory::measure(request, fds.size(), most, bytes);
+  const auto only_asks = fds.empty();
+  const auto wrong =
+      RegionMemory::measure(request, only_asks ? ipc::kMaxFds : fds.size(), most, bytes);
   if (wrong == -EDQUOT)
     return refuse(wrong, "one st_map may map no more than --max-map " + std::to_string(most) +
                              " of stpd: raise it, then SIGHUP");
@@ -142,6 +144,12 @@ int Server::begin_map(Peer& peer, const ipc::RequestMessage& message, std::span<
   shards_[message.head.shard]->drive()->claim_region(peer.clients[message.head.shard], request,
                                                      bytes, fds.size(), errand->claim, reply);
   if (reply.head.result != 0) return refuse(reply.head.result, reply.why());
+  if (only_asks) {
+    host::Attachments none;
+    reply.begin<ask::Map>();
+    errand->claim = {};  // before the reply leaves
+    return reply_to(peer, none, reply);
+  }
   errand->key = peer.client;
   errand->user = peer.identity.uid;
   errand->request = message;
