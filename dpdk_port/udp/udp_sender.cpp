@@ -302,7 +302,8 @@ bool UdpSender::is_crowded(std::span<const Datagram> run, Time now) {
     const int error = ask(run.first(1), *asking, now);
     if (error == 0) return 1;
     if (error == EAGAIN && !leaves_->has_left(station, now)) {
-      leaves_->note(station, false, now);
+      // Who sends a lot tries again more often than who may not be there.
+      if (by_ == &socket_) leaves_->note(station, false, now);
       way = Departures::Way::kKept;
     }
   }
