@@ -569,6 +569,7 @@ bool UdpSocket::kernel_tells(Time now) {
   if (fd < 0) return false;
   UdpTroubles nobodys;
   UdpSocket socket(fd, AF_INET, false, nobodys);
+  set_option(fd, SOL_SOCKET, SO_TIMESTAMPING, SOF_TIMESTAMPING_OPT_TSONLY);
   sockaddr_in name{};
   name.sin_family = AF_INET;
   name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
