@@ -463,6 +463,7 @@ Dialers::~Dialers() {
 }
 
 void Dialers::dial(Dial&& dial) {
+  mutex_.is_held();
   const auto all_busy = now_.size() + waiting_.size() >= threads_.size();
   if (all_busy && threads_.size() < kMost) add_thread();
   waiting_.push_back(std::move(dial));
@@ -480,6 +481,7 @@ bool Dialers::add_thread() {
 }
 
 bool Dialers::hurry(std::chrono::steady_clock::time_point now) {
+  mutex_.is_held();
   if (waiting_.empty()) return false;
   const auto all_busy = now_.size() == threads_.size() && next() != waiting_.end();
   if (!all_busy || now - begun_at_ < kSlow) return true;
@@ -491,6 +493,7 @@ bool Dialers::hurry(std::chrono::steady_clock::time_point now) {
 }
 
 void Dialers::stop(LinkLock& lock, const Owner& owner) {
+  mutex_.is_held();
   std::erase_if(waiting_, [&owner](const Dial& dial) { return dial.owner == &owner; });
   const auto find = [&] {
     mutex_.is_held();

@@ -275,14 +275,16 @@ class Dialers {
   Dialers(const Dialers&) = delete;
   Dialers& operator=(const Dialers&) = delete;
 
+  // These are called with the mutex, which callers know as the link's.
+
   // Throws if there is no thread for it: then nothing has changed.
-  void dial(Dial&& dial) STP_REQUIRES(mutex_);
+  void dial(Dial&& dial);
   // Call now and then. If some wait although none has begun for a while, there are twice as many
   // threads: hosts that are new and not there hold up the others no longer.
   // True: call again before kSlow has passed.
-  bool hurry(std::chrono::steady_clock::time_point now) STP_REQUIRES(mutex_);
+  bool hurry(std::chrono::steady_clock::time_point now);
   // Afterwards none connects for `owner`. If one does now, the connection is closed.
-  void stop(LinkLock& lock, const Owner& owner) STP_REQUIRES(mutex_);
+  void stop(LinkLock& lock, const Owner& owner);
 
  private:
   struct Dialing {
