@@ -244,11 +244,11 @@ static std::uint64_t nanoseconds() {
     return heard();
   }
   look_for_loss();
-  may_rest();
+  if (idle_.is_time()) may_rest();
 }
 
 [[gnu::noinline]] void FabricLink::may_rest() {
-  if (lost_ != 0 || mutex_.is_awaited() || !idle_.is_time()) return;
+  if (lost_ != 0 || mutex_.is_awaited()) return;
   const auto crowded = core_.is_shared(nanoseconds());
   idle_.looked(crowded);
   if (!crowded) return yield();

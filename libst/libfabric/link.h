@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <chrono>
 #include <climits>
 #include <condition_variable>
@@ -200,18 +199,24 @@ class IdlePolls {
   // Sleeps that another link has instead.
   static constexpr unsigned kOfOthers = 8;
 
-  void no_stpd_drives_it() { many_ = kManyAlone; }
+  void no_stpd_drives_it() { first_ = next_ = many_ = kManyAlone; }
   // A poll has found something, or has been told what was found before: Open MPI polls until it is
   // told nothing more, so that one is not in vain.
-  void told() { in_vain_ = 0; }
+  void told() {
+    in_vain_ = 0;
+    next_ = first_;
+  }
   // After one that has found nothing: whether to look if the core is crowded.
   [[nodiscard]] bool is_time() {
-    ++in_vain_;
-    if (!crowded_) return in_vain_ % many_ == 0;
-    if (in_vain_ >= kWaits) return in_vain_ % kFew == 0;
-    return in_vain_ % kRare == 0 || (in_vain_ >= kFew && std::has_single_bit(in_vain_));
+    if (++in_vain_ != next_) return false;
+    next_ += step();
+    return true;
   }
-  void looked(bool crowded) { crowded_ = crowded; }
+  void looked(bool crowded) {
+    crowded_ = crowded;
+    first_ = crowded ? kFew : many_;
+    next_ = in_vain_ + step();
+  }
   // Whether to sleep here where the core is crowded. Open MPI polls two links in turn, and an event
   // of one does not end a sleep at the other: so it mostly sleeps where it hears of events.
   [[nodiscard]] bool may_sleep(bool hears_elsewhere) {
@@ -219,8 +224,16 @@ class IdlePolls {
   }
 
  private:
+  // Until the next look.
+  [[nodiscard]] unsigned step() const {
+    if (!crowded_) return many_ - in_vain_ % many_;
+    if (in_vain_ >= kWaits) return kFew;
+    return std::max(kFew, std::min(in_vain_, kRare));
+  }
+
   unsigned in_vain_ = 0, let_pass_ = 0, many_ = kMany;
-  bool crowded_ = false;  // when it looked last
+  unsigned first_ = kMany, next_ = kMany;  // so many in vain, and it is time
+  bool crowded_ = false;                   // when it looked last
 };
 
 // Of a thread: the link at which it has heard of an event last.
