@@ -199,23 +199,23 @@ class IdlePolls {
   // Sleeps that another link has instead.
   static constexpr unsigned kOfOthers = 8;
 
-  void no_stpd_drives_it() { first_ = next_ = many_ = kManyAlone; }
+  void no_stpd_drives_it() {
+    many_ = first_ = kManyAlone;
+    told();
+  }
   // A poll has found something, or has been told what was found before: Open MPI polls until it is
   // told nothing more, so that one is not in vain.
-  void told() {
-    in_vain_ = 0;
-    next_ = first_;
-  }
+  void told() { due_ = left_ = first_; }
   // After one that has found nothing: whether to look if the core is crowded.
   [[nodiscard]] bool is_time() {
-    if (++in_vain_ != next_) return false;
-    next_ += step();
+    if (--left_ != 0) return false;
+    wait_after(due_);
     return true;
   }
   void looked(bool crowded) {
     crowded_ = crowded;
     first_ = crowded ? kFew : many_;
-    next_ = in_vain_ + step();
+    wait_after(due_ - left_);
   }
   // Whether to sleep here where the core is crowded. Open MPI polls two links in turn, and an event
   // of one does not end a sleep at the other: so it mostly sleeps where it hears of events.
@@ -224,16 +224,18 @@ class IdlePolls {
   }
 
  private:
-  // Until the next look.
-  [[nodiscard]] unsigned step() const {
-    if (!crowded_) return many_ - in_vain_ % many_;
-    if (in_vain_ >= kWaits) return kFew;
-    return std::max(kFew, std::min(in_vain_, kRare));
+  // The next look, after so many in vain.
+  void wait_after(unsigned in_vain) {
+    left_ = std::max(kFew, std::min(in_vain, kRare));
+    if (in_vain >= kWaits) left_ = kFew;
+    if (!crowded_) left_ = many_ - in_vain % many_;
+    due_ = in_vain + left_;
   }
 
-  unsigned in_vain_ = 0, let_pass_ = 0, many_ = kMany;
-  unsigned first_ = kMany, next_ = kMany;  // so many in vain, and it is time
-  bool crowded_ = false;                   // when it looked last
+  unsigned many_ = kMany, let_pass_ = 0;
+  unsigned first_ = kMany;               // so many in vain, and it is time
+  unsigned due_ = kMany, left_ = kMany;  // how many in vain will be next time, and until then
+  bool crowded_ = false;                 // when it looked last
 };
 
 // Of a thread: the link at which it has heard of an event last.
