@@ -420,16 +420,14 @@ rte_mbuf* Transmitter::take_spare(std::size_t spare) {
   return pending_[pending_count_++] = std::exchange(spares_[spare], nullptr);
 }
 
-// The first ones of those that wait have been copied: each is a spare again, where it was one,
-// unless there is another by now.
+// The first ones of those that wait have been copied: each is a spare again, where it was one and
+// frames_ has its head. Spares are added only while no frame waits, so that place is empty.
 void Transmitter::take_back(std::uint16_t sent) {
   for (std::uint16_t i = 0; i < sent; ++i) {
     rte_mbuf* const mbuf = pending_[i];
     rte_mbuf*& place = spares_[pending_places_[i]];
-    if (place != nullptr) {
-      rte_pktmbuf_free(mbuf);
-      continue;
-    }
+    STP_ASSERT(place == nullptr && frames_[pending_places_[i]].head == data_of(mbuf),
+               "a frame that waits has left its place empty");
     if (mbuf->next != nullptr) {  // attached memory
       rte_pktmbuf_free(std::exchange(mbuf->next, nullptr));
       mbuf->nb_segs = 1;
@@ -441,10 +439,12 @@ void Transmitter::take_back(std::uint16_t sent) {
 }
 
 void Transmitter::take_arp(Tap* tap) {
-  while (arp_.has_waiting() && pending_count_ < kBurst && fill_spares()) {
-    const std::size_t length = arp_.take(data_of(spares_.front()));
+  if (!arp_.has_waiting() || !fill_spares()) return;
+  STP_ASSERT(pending_count_ == 0, "frames are taken where none waits");
+  for (std::size_t spare = 0; spare < kBurst; ++spare) {
+    const std::size_t length = arp_.take(data_of(spares_[spare]));
     if (length == 0) return;
-    rte_mbuf* const mbuf = take_spare(0);
+    rte_mbuf* const mbuf = take_spare(spare);
     set_length(mbuf, length);
     if (tap != nullptr) tap->frame(Bytes(data_of(mbuf), length), {}, true);
   }

@@ -136,6 +136,20 @@ TEST_F(Memif, EndsFindEachOtherByArp) {
   EXPECT_EQ(counter(*client.port, "arp_answers_sent"), 1U);
 }
 
+// All leave in one turn, and so does the frame, which is built where one of them was.
+TEST_F(Memif, AFrameAfterSeveralOfArpIsWhole) {
+  open();
+  ASSERT_TRUE(turn_until(client, server, [&] { return client.port->link_up(); }));
+  const auto asked = counter(*server.port, "arp_requests_sent");
+  for (const auto* const nobody : {"10.9.0.3", "10.9.0.4", "10.9.0.5"})
+    EXPECT_FALSE(server.port->resolve(*parse_ipv4(nobody), now()));
+  const Frame frame = make_frame(client.mac(), server.mac(), 600, 1);
+  server.engine.send(frame);
+  EXPECT_TRUE(turn_until(client, server, [&] { return !client.engine.received.empty(); }));
+  EXPECT_EQ(client.engine.received.at(0), frame);
+  EXPECT_EQ(counter(*server.port, "arp_requests_sent") - asked, 3U);
+}
+
 TEST_F(Memif, FramesToOurselvesDoNotCrossTheLink) {
   open();
   ASSERT_TRUE(turn_until(client, server, [&] { return client.port->link_up(); }));
