@@ -125,13 +125,16 @@ class Wakes {
   void page(Client& client);
   void channel(Client& client, Bell number);
   // The same, in a turn of a thread that takes the news of what `gatherer` gathers right after:
-  // nobody is woken for these channels, least of all who sleeps for others on the same page. 0: it
-  // takes none.
+  // until the next go_on() nobody is woken for these channels, least of all who sleeps for others
+  // on the same page. 0: it takes none.
   void visit(std::uint32_t gatherer) { visitor_ = gatherer; }
   // The same, and then releases the channel, whose connection is over.
   void over(Client& client, std::unique_ptr<Channel> channel);
   // Returns true if some are left. Wakes one at least.
-  bool go_on(Time moment = kMoment) { return !waiting_.empty() && wake_some(moment); }
+  bool go_on(Time moment = kMoment) {
+    visitor_ = 0;
+    return !waiting_.empty() && wake_some(moment);
+  }
 
  private:
   void wait(Client& client);

@@ -199,13 +199,23 @@ TEST_F(WakesTest, NobodyIsWokenForChannelsWhoseUserDrivesTheLink) {
   wakes.channel(client, of_driver);
   EXPECT_FALSE(wakes.go_on());
   EXPECT_EQ(events_of(client), 0U);
+  wakes.visit(kDriver);
   wakes.channel(client, of_other);
   EXPECT_FALSE(wakes.go_on());
   EXPECT_EQ(events_of(client), 1U);
-  wakes.visit(0);
-  wakes.channel(client, of_driver);
+}
+
+// A request is answered between two turns, and whose connection it ends may sleep.
+TEST_F(WakesTest, WhoDroveTheLinkIsWokenAfterThatTurn) {
+  constexpr std::uint32_t kDriver = 9;
+  auto& client = add();
+  const auto number = add_channel(client, true);
+  client.channels.at(number)->control().gathered.store(kDriver);
+  wakes.visit(kDriver);
   EXPECT_FALSE(wakes.go_on());
-  EXPECT_EQ(events_of(client), 2U);
+  wakes.channel(client, number);
+  EXPECT_FALSE(wakes.go_on());
+  EXPECT_EQ(events_of(client), 1U);
 }
 
 // With no time at all it wakes one thread each time.
