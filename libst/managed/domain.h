@@ -190,7 +190,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
   // The current time, read once for a burst of posts.
   Time time() STP_REQUIRES(mutex_);
   // Reads the clock. All connections get their time from here. It never goes back.
-  Time now() STP_REQUIRES(mutex_) { return time_ = clock_.now(); }
+  // A link may have told a later one than clock_ still holds.
+  Time now() STP_REQUIRES(mutex_) { return time_ = std::max(time_, clock_.now()); }
   void look_for_connections() STP_REQUIRES(mutex_) { look_for_connections_ = true; }
   // Looks for connections at `deadline` at the latest, in whichever thread waits.
   void look_for_connections(Time deadline) STP_REQUIRES(mutex_);

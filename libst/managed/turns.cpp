@@ -221,7 +221,7 @@ void Domain::look_around() {
 }
 
 void Domain::progress(Time now) {
-  time_ = now != 0 ? std::max(now, time_) : clock_.now();
+  time_ = std::max(time_, now != 0 ? now : clock_.now());
   posts_ = 0;
   in_turn_ = true;
   look_around();
@@ -447,6 +447,7 @@ int Domain::poll(Queue& queue, stm_event_t* events, int max) {
     }
     progress(turn);
     count = drain(queue, events, max);
+    look_before(next_deadline());  // nobody else was woken for the news
     watched = queue.has_descriptor();
     short_of_staging = needs_staging_;
   }

@@ -49,7 +49,7 @@ class ScriptedLink final : public client::Backend {
   bool attend(client::Condition condition, Time /*deadline*/) override { return condition(); }
   Time look(std::uint32_t gatherer) override {
     looked_for = gatherer;
-    return 0;
+    return turn_time;
   }
   [[nodiscard]] int error() const override { return lost; }
 
@@ -68,6 +68,7 @@ class ScriptedLink final : public client::Backend {
   std::vector<NodeChannel> accepted;          // the Node's ends of the connections it took
   std::vector<std::shared_ptr<ipc::SharedMemory>> channels;  // their memory
   std::uint32_t looked_for = 0;                              // whose news the last poll was to take
+  Time turn_time = 0;                                        // of the next polls
   int lost = 0;                                              // why there is no link any more
   unsigned rings = 0;
 

@@ -292,6 +292,32 @@ TEST_F(TurnsOfADomain, APollTellsTheLinkWhichChannelsItLooksAtNext) {
   other->close();
 }
 
+// The link's clock and the domain's may differ by the age of what they hold.
+TEST_F(TurnsOfADomain, TimeDoesNotGoBackAfterAPoll) {
+  stm_event_t event{};
+  link->turn_time = client::now() + kSecond;
+  EXPECT_EQ(domain->poll(*queue, &event, 1), 0);
+  turn();
+  const Lock guard(domain->mutex());
+  EXPECT_GE(domain->time(), link->turn_time);
+  EXPECT_GE(domain->now(), link->turn_time);
+}
+
+// Nobody was woken for the news that brought it.
+TEST_F(TurnsOfADomain, APollWakesWhoWouldSleepPastADeadlineItHasSet) {
+  stm_event_t event{};
+  EXPECT_EQ(domain->wait(*queue, 1, &event, 1, client::now() + kMicrosecond), -EWOULDBLOCK);
+  link->callers.push_back(MacAddr{{2, 0, 0, 0, 0, 7}});
+  ++link->page().accepts;
+  const auto before = link->page().events.load();
+  EXPECT_EQ(domain->poll(*queue, &event, 1), 0);
+  ASSERT_EQ(domain->connections().size(), 1U);
+  EXPECT_NE(domain->connections()[0]->next_deadline(), kNever);
+  EXPECT_NE(link->page().events.load(), before);
+  EXPECT_EQ(domain->poll(*queue, &event, 1), 0);
+  EXPECT_EQ(link->page().events.load(), before + 1) << "it knows the deadline";
+}
+
 TEST_F(TurnsOfADomain, EndAllConnectionsOfALinkThatIsLost) {
   expect(3);
   ASSERT_EQ(connections().size(), 3U);
