@@ -95,9 +95,12 @@ void PollLoop::sleep_as_caller(Turn& driving, Time length) {
   const auto now = port::now();
   if (deadline <= now) return;
   length = std::min(length, deadline - now);
-  // One thread alone hears the bells. This one looks again soon: the other may have gone.
-  if (drives_ || caller_sleeps_)
-    return driving.pause([&] { wait_for(wake_fd_, std::min(length, kHandover)); });
+  // One thread alone hears the bells. This one looks again soon: the other may have gone. And so
+  // does one that a frame may not wake.
+  const bool beside = drives_ || caller_sleeps_;
+  if (beside || driving->port().wakes() != port::Port::Wakes::kAlways)
+    length = std::min(length, kHandover);
+  if (beside) return driving.pause([&] { wait_for(wake_fd_, length); });
   if (!driving->prepare_to_sleep()) return;
   caller_sleeps_ = true;
   driving.pause([&] { service_.sleep(wake_fd_, length); });

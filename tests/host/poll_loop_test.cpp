@@ -159,6 +159,17 @@ TEST_P(PollLoopTest, StaysAwayWhileACallerSleepsOnTheLink) {
   EXPECT_TRUE(nop_arrives(0)) << "it is back";
 }
 
+TEST_P(PollLoopTest, ACallerThatNoFrameWakesLooksAgainSoon) {
+  PollLoop loop(service, GetParam());
+  auto driving = service.drive();
+  EXPECT_TRUE(eventually([&] {
+    driving->poll();
+    const auto deadline = std::min(driving->next_deadline(), port::now() + 60 * kSecond);
+    loop.sleep_as_caller(driving, 60 * kSecond);
+    return port::now() + kMillisecond < deadline;
+  }));
+}
+
 // A program that looks at its memory alone answers without a call that looks.
 TEST_P(PollLoopTest, PostsDoNotSendItAwayFromAProgramThatLeavesItsFramesToIt) {
   PollLoop loop(service, GetParam());
