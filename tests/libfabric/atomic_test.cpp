@@ -6,7 +6,11 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <cstring>
+#include <memory>
+#include <random>
 #include <thread>
+#include <vector>
 
 #include "libst/libfabric/op.h"
 #include "tests/libfabric/rdm_fixture.h"
@@ -181,6 +185,94 @@ TEST(Atomic, ASumIsOneStepWhereWhatWasLeftStillStands) {
   EXPECT_EQ(third.step().operand, 0x700000011);
   EXPECT_FALSE(third.goes_on(0x70000000c));
   EXPECT_EQ(got, 12);
+}
+
+// Connections with the same peer, and the 8 bytes in its memory, without a link between them.
+class Words : public testing::Test {
+ protected:
+  // An operation under way, on memory with that key.
+  struct Way {
+    fi::LastWord& last;
+    fi::Op op;
+    Way(fi::LastWord& of, const fi::Function& function, std::uint64_t address, std::uint32_t key)
+        : last(of) {
+      op.atomic = std::make_unique<fi::Atomic>(function, address);
+      op.remote_key = key;
+      last.begin(op);
+    }
+  };
+  // Its next step. False: that was the last one.
+  static bool step(Way& way, std::uint64_t& word) {
+    const auto& step = way.op.atomic->step();
+    auto old = word;
+    if (step.op == STM_FETCH_ADD)
+      word += step.operand;
+    else if (old == step.compare)
+      word = step.operand;
+    int status = 0;
+    way.op.span.data = reinterpret_cast<std::byte*>(&old);
+    way.last.go_on(nullptr, way.op, status);
+    way.op.span.data = nullptr;
+    return status != 0;  // it could not be posted: there is no connection
+  }
+};
+
+TEST_F(Words, AreExpectedWhereTheLastOperationOfSeveralStepsLeftThemAlone) {
+  const std::int16_t two = 2;
+  const fi::Function sum{
+      .kind = fi::Function::Kind::kPlain, .type = FI_INT16, .op = FI_SUM, .operand = &two};
+  const auto steps = [&](fi::LastWord& last, std::uint64_t& word, std::uint64_t address,
+                         std::uint32_t key) {
+    Way way(last, sum, address, key);
+    int count = 1;
+    while (step(way, word)) ++count;
+    return count;
+  };
+  fi::LastWord last, other;
+  std::uint64_t word = 7, beside = 9;
+  EXPECT_EQ(steps(last, word, 0x1002, 1), 2);
+  EXPECT_EQ(steps(last, word, 0x1002, 1), 1);
+  EXPECT_EQ(steps(last, word, 0x1004, 1), 1) << "another number in the same bytes";
+  EXPECT_EQ(steps(other, word, 0x1002, 1), 2) << "of another peer, as it seems";
+  EXPECT_EQ(steps(last, word, 0x1002, 1), 2) << "somebody has come in between";
+  EXPECT_EQ(steps(last, beside, 0x1002, 2), 2) << "of other memory";
+  EXPECT_EQ(steps(last, beside, 0x100a, 2), 2) << "other bytes";
+}
+
+// Four operations under way on two connections, whose steps come in any order.
+TEST_F(Words, LoseNothingWhateverComesInBetween) {
+  struct Place {
+    fi_datatype type;
+    std::size_t size, at;
+  };
+  constexpr std::array<Place, 4> kPlaces{
+      {{FI_UINT8, 1, 0}, {FI_UINT8, 1, 1}, {FI_INT16, 2, 2}, {FI_UINT32, 4, 4}}};
+  constexpr int kTimes = 2'000;
+  std::mt19937 random(1);
+  const auto any = [&](std::size_t below) { return random() % below; };
+  std::array<fi::LastWord, 2> connections;
+  std::uint64_t word = 0, expected = 0;
+  std::vector<std::unique_ptr<Way>> ways;
+  for (int begun = 0; begun < kTimes || !ways.empty();) {
+    if (begun < kTimes && ways.size() < 4) {
+      const auto& place = kPlaces[any(kPlaces.size())];
+      const std::uint64_t operand = random();
+      const fi::Function sum{.kind = fi::Function::Kind::kPlain,
+                             .type = place.type,
+                             .op = FI_SUM,
+                             .operand = &operand};
+      ways.push_back(std::make_unique<Way>(connections[any(2)], sum, 0x1000 + place.at, 1));
+      auto* const there = reinterpret_cast<std::byte*>(&expected) + place.at;
+      std::uint64_t number = 0;
+      std::memcpy(&number, there, place.size);
+      number += operand;
+      std::memcpy(there, &number, place.size);
+      ++begun;
+    }
+    const auto chosen = ways.begin() + static_cast<std::ptrdiff_t>(any(ways.size()));
+    if (!step(**chosen, word)) ways.erase(chosen);
+  }
+  EXPECT_EQ(word, expected);
 }
 
 // `step` by `step`: the managed API alone cannot hold back what is fenced.
