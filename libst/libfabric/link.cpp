@@ -53,7 +53,7 @@ void* pointer_of(std::uint64_t context) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(context));
 }
 
-// Of the links that stpd's drive.
+// Of this thread, whoever drives the links.
 thread_local constinit Hearing hearing;
 
 int begin_connect(const Dial& dial) {
