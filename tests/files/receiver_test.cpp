@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
+
 #include "libst/managed/host_of_peer.h"
 #include "tests/files/transfer_fixture.h"
 
@@ -255,6 +257,30 @@ TEST_F(HeldFileTest, a_file_that_another_transfer_keeps_is_given_up_in_the_end) 
   EXPECT_EQ(send(), 1U);
   holder_.reset();
   send_and_stop();
+}
+
+class RestartedReceiverTest : public SilentSendersTest {
+ protected:
+  RestartedReceiverTest() : SilentSendersTest([](ReceiverContext&) {}) {}
+};
+
+// The file has not failed with the receiver that began to write it.
+TEST_F(RestartedReceiverTest, gets_the_rest_with_retry_and_the_sender_counts_no_failure) {
+  Sending sending;
+  sending.paths = {make_file("file", 3'000'000)};
+  sending.destination = "localhost:3000";
+  sending.retry = std::chrono::hours(1);
+  sending.bytes_per_second = 10'000'000;
+  auto failures =
+      std::async(std::launch::async, [&] { return send_all(sending, stop_sender_, progress_); });
+  while (std::filesystem::is_empty(directory_ / "out"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  stop_receiver_ = true;
+  thread_.join();
+  stop_receiver_ = false;
+  serve(false);
+  EXPECT_EQ(failures.get(), 0U);
+  EXPECT_TRUE(arrived("file"));
 }
 
 class FewPerPeerTest : public SilentSendersTest {

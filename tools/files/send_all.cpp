@@ -408,6 +408,10 @@ class Sender {
   }
 
   void learn(const Outcome& outcome) {
+    // The receiver's last word: the file is not at fault.
+    if ((outcome.reason == Reason::kStopped || outcome.reason == Reason::kTimeout) &&
+        may_try_again())
+      throw LinkFailure(outcome.failure);
     since_ = Clock::now();
     ++finished_;
     show_count();
