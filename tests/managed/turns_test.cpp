@@ -311,8 +311,8 @@ TEST_F(TurnsOfADomain, APollWakesWhoWouldSleepPastADeadlineItHasSet) {
   ++link->page().accepts;
   const auto before = link->page().events.load();
   EXPECT_EQ(domain->poll(*queue, &event, 1), 0);
-  ASSERT_EQ(domain->connections().size(), 1U);
-  EXPECT_NE(domain->connections()[0]->next_deadline(), kNever);
+  ASSERT_EQ(connections().size(), 1U);
+  EXPECT_NE(connections()[0]->next_deadline(), kNever);
   EXPECT_NE(link->page().events.load(), before);
   EXPECT_EQ(domain->poll(*queue, &event, 1), 0);
   EXPECT_EQ(link->page().events.load(), before + 1) << "it knows the deadline";
