@@ -63,7 +63,8 @@ class LocalBackend final : public Backend {
   host::PollLoop loop_;
   host::ClientId client_ = 0;
   const bool yields_;  // there are too few cores to spin on one
-  os::SharedCore core_{{.longest = 800 * kMillisecond}};
+  // One late yield may be that of the loop, which shares the core with a caller who is pinned.
+  os::SharedCore core_{{.late_in_a_row = 8, .longest = 800 * kMillisecond}};
   // row_: loop_.looks() at the last post (upper 32 bits), and the number of posts since that look.
   // driven_: loop_.visits() when a post drove the link last.
   std::atomic<std::uint64_t> row_{0}, driven_{0};
@@ -206,12 +207,11 @@ bool LocalBackend::leaves_at_once() {
 bool LocalBackend::attend(Condition condition, Time deadline) {
   if (deadline == 0) return drive(condition, 0);
   const auto begin = port::now();
-  // Where others spin on this core, the peer cannot answer before this thread sleeps.
-  const bool crowded = core_.is_shared(begin);
-  if (crowded && deadline < begin + kNap) return nap(condition, deadline);
-  if (drive(condition, crowded ? 0 : std::min(deadline, begin + kPatience))) return true;
-  if (!yields_) yield();  // it tells whether others spin here
-  if (deadline > port::now()) loop_.take_over();
+  // Where others spin on this core, the peer cannot answer before this thread sleeps. For a longer
+  // wait the loop takes over, which may be the one that spins here.
+  if (deadline < begin + kNap && core_.is_shared(begin)) return nap(condition, deadline);
+  if (drive(condition, std::min(deadline, begin + kPatience))) return true;
+  if (deadline > begin) loop_.take_over();
   return false;
 }
 

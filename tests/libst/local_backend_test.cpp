@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <chrono>
+#include <utility>
 
 #include "tests/host/eventually.h"
 #include "tests/libst/libst_fixture.h"
@@ -11,7 +12,7 @@
 namespace {
 
 // Of a thread whose core has others to run: its yields take long. How often it has slept itself.
-thread_local bool is_crowded = false;
+thread_local bool is_crowded = false, next_is_late = false;
 thread_local int sleeps = 0;
 
 }  // namespace
@@ -20,9 +21,10 @@ extern "C" __attribute__((visibility("default"))) int sched_yield() {
   static const auto real =
       reinterpret_cast<decltype(&sched_yield)>(::dlsym(RTLD_NEXT, "sched_yield"));
   const auto begin = std::chrono::steady_clock::now();
-  while (is_crowded && std::chrono::steady_clock::now() - begin < std::chrono::microseconds(100)) {
+  const auto late = is_crowded || std::exchange(next_is_late, false);
+  while (late && std::chrono::steady_clock::now() - begin < std::chrono::microseconds(100)) {
   }
-  return is_crowded ? 0 : real();
+  return late ? 0 : real();
 }
 
 extern "C" __attribute__((visibility("default"))) int ppoll(pollfd* files, nfds_t count,
@@ -58,6 +60,15 @@ TEST_P(LocalBackend, WhereTheCoreIsCrowdedAThreadSleepsOnTheLinkItself) {
   sleeps_of_a_wait();  // it learns this
   EXPECT_TRUE(host::eventually([&] { return sleeps_of_a_wait() != 0; }));
   is_crowded = false;
+}
+
+// The thread that drives the link while no caller does takes the core for a moment, too.
+TEST_P(LocalBackend, OneLateYieldIsNoCrowd) {
+  EXPECT_TRUE(host::eventually([&] {
+    next_is_late = true;
+    sleeps_of_a_wait();
+    return !next_is_late && sleeps_of_a_wait() == 0;
+  }));
 }
 
 }  // namespace
