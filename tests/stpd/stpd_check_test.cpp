@@ -2,6 +2,7 @@
 // stpd --check: each mistake of a file is named with its line and with what would be right.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <memory>
 
@@ -108,6 +109,12 @@ TEST_F(StpdCheck, FindsWhatWouldFailLater) {
   finds(pair("udp:", "udp:127.0.0.1"), 4, "have one UDP port");
   finds(pair("ip:", "ip:127.0.0.1"), 4, "have one address");
   EXPECT_EQ(check(pair("ip:", "ip:[::1]")), 0) << program->output();
+  for (const auto* other : {"udp:127.0.0.1", "udp:eth0", "udp:", "udp:[::]"})
+    finds(pair("udp:0.0.0.0", other), 4, "have one UDP port");
+  finds(pair("udp:[::1]", "udp:[0::1]"), 4, "have one UDP port");
+  finds(pair("udp:eth0", "udp:127.0.0.1"), 4, "have one UDP port");
+  EXPECT_EQ(check(pair("udp:eth0", "udp:eth1")), 0) << program->output();
+  EXPECT_EQ(check(pair("udp:0.0.0.0", "udp:[::1]")), 0) << program->output();
   EXPECT_EQ(check(pair("udp:127.0.0.2", "udp:127.0.0.1")), 0) << program->output();
   EXPECT_EQ(check(pair("udp:,port=9000", "udp:")), 0) << program->output();
   finds(pair("memif:/x/m,role=server", "memif:/x/m,role=server"), 4, "serve one memif");
@@ -123,7 +130,42 @@ TEST_F(StpdCheck, FindsWhatWouldFailLater) {
   const auto pcap = "pcap = \"" + directory.path() + "/trace.pcapng\"\n";
   EXPECT_EQ(check("link = loop\n" + pcap), 0) << program->output();
   finds("[link.a]\nlink = loop\n" + pcap + "[link.b]\nlink = loop\n" + pcap, 6,
-        "'a' and 'b' write one pcap file");
+        "the pcap file of link 'b' is the pcap file of link 'a'");
+}
+
+// However they are named, and of whatever kind.
+TEST_F(StpdCheck, NoFileIsWrittenOrMadeTwice) {
+  const auto& folder = directory.path();
+  std::filesystem::create_symlink(folder, folder + "/other");
+  std::filesystem::create_symlink("trace", folder + "/dangling");
+  std::filesystem::create_symlink("stpd.conf", folder + "/linked");
+  const auto link = [](const std::string& name, const std::string& lines) {
+    return "[link." + name + "]\nlink = loop\n" + lines + '\n';
+  };
+  const auto socket = "socket = " + folder + "/", pcap = "pcap = " + folder + "/";
+  const auto finds = [&](const std::string& text, int line, const std::string& what) {
+    EXPECT_EQ(check(text), 1) << text;
+    EXPECT_TRUE(says(line, what)) << text << ": " << program->output();
+  };
+  for (const auto* name : {"stpd.conf", "./stpd.conf", "other/stpd.conf", "linked"})
+    finds(link("a", pcap + name), 3, " is the configuration file, " + config);
+  finds(link("a", socket + "stpd.conf"), 3, "the socket of link 'a' is the configuration file");
+  finds(link("a", socket + "s") + link("b", socket + "./s"), 6,
+        "the socket of link 'b', " + folder + "/./s, is the socket of link 'a', " + folder + "/s:");
+  finds(link("a", pcap + "trace") + link("b", pcap + "dangling"), 6,
+        "is the pcap file of link 'a'");
+  finds(link("a", socket + "s\n" + pcap + "s"), 4, "is the socket of link 'a'");
+  finds(link("a", socket + "s") + link("b", socket + "s.admin"), 6,
+        "is the administrators' socket of link 'a'");
+  const auto memif = "[link.m]\nlink = \"memif:" + folder + "/m,role=server\"\n";
+  finds(memif + link("a", pcap + "m"), 5, "is the memif socket of link 'm'");
+  EXPECT_EQ(check(link("a", pcap + "trace") + link("b", pcap + "another")), 0) << program->output();
+  std::ofstream(config) << "link = loop\n";
+  test::Program daemon({STPD_PATH, "--config", config, "--pcap", config});
+  EXPECT_EQ(daemon.wait(), 2);
+  EXPECT_TRUE(daemon.says("stpd: the pcap file of link 'stpd' is the configuration file"))
+      << daemon.output();
+  EXPECT_EQ(std::filesystem::file_size(config), 12U);
 }
 
 TEST_F(StpdCheck, AnAddressThatStandsInTheLinkTooIsNamedAsWhatItIs) {
@@ -239,7 +281,8 @@ TEST_F(StpdCheck, LinksThatCollideAreRefused) {
   EXPECT_EQ(check(first + "[link.a]\nlink = loop\n"), 1);
   EXPECT_TRUE(says(4, "named 'a'")) << program->output();
   EXPECT_EQ(check(first + "[link.b]\nlink = loop\nsocket = /x/a\n"), 1);
-  EXPECT_TRUE(says(6, "one socket")) << program->output();
+  EXPECT_TRUE(says(6, "the socket of link 'b' is the socket of link 'a', /x/a: give each"))
+      << program->output();
   EXPECT_EQ(check(first + "[link.b]\n[link.c]\nlink = loop\n"), 1);
   EXPECT_TRUE(says(4, "names no link")) << program->output();
   EXPECT_EQ(check(first + "[link.b/c]\nlink = loop\n"), 1);

@@ -15,7 +15,6 @@
 #include "dpdk_port/link/interfaces.h"
 #include "dpdk_port/link/link.h"
 #include "libst/ipc/socket.h"
-#include "stp/wire/layout.h"
 #include "tools/cli/app.h"
 
 namespace stp::stpd {
@@ -417,61 +416,6 @@ void add_daemon_options(cli::App& app, Options& out) {
 
 namespace {
 
-// An interface may be named by an alternative name.
-bool are_of_one_interface(const std::string& one, const std::string& other) {
-  const auto index = port::index_of_interface(one);
-  return one == other || (index != 0 && index == port::index_of_interface(other));
-}
-
-// Why two links cannot be open at once. "": they can.
-std::string collision(const LinkOptions& one, const LinkOptions& other) {
-  port::LinkConfig a, b;
-  std::string ignored;
-  if (!port::parse_link(one.link, a, ignored) || !port::parse_link(other.link, b, ignored) ||
-      a.kind != b.kind)
-    return {};
-  constexpr const char* kOneDevice =
-      "are on one device with one address: leave one out, or give it an address of its own (mac=) "
-      "on an interface";
-  switch (a.kind) {
-    case port::LinkKind::kPci:
-      return a.target == b.target ? kOneDevice : "";
-    case port::LinkKind::kIface:
-      return are_of_one_interface(a.target, b.target) && a.mac == b.mac ? kOneDevice : "";
-    case port::LinkKind::kUdp:
-      if (a.port == 0U || a.port.value_or(wire::kUdpPort) != b.port.value_or(wire::kUdpPort))
-        return {};
-      if (!a.target.empty() && !b.target.empty() && a.target != b.target) return {};
-      return "have one UDP port: give one of them another (port=)";
-    case port::LinkKind::kIp:
-      if (a.target.starts_with('[') != b.target.starts_with('[')) return {};
-      if (!a.target.empty() && !b.target.empty() && a.target != b.target) return {};
-      return "have one address: leave one out, or name another address of this host";
-    case port::LinkKind::kMemif:
-      if (a.role != port::MemifRole::kServer || b.role != port::MemifRole::kServer) return {};
-      if (a.target != b.target || a.id.value_or(0) != b.id.value_or(0)) return {};
-      return "serve one memif: give one of them another socket, or another id=";
-    default:
-      return {};
-  }
-}
-
-// Adds what two links cannot share. A message names the line of the second one.
-void compare(const Options& options, const LinkOptions& one, const LinkOptions& other,
-             std::vector<std::string>& errors) {
-  const auto complain = [&](std::initializer_list<const char*> names, const std::string& what) {
-    errors.push_back(options.place_of(other, names) + what);
-  };
-  const auto both = "links '" + one.name + "' and '" + other.name + "' ";
-  if (one.name == other.name)
-    complain({"link"}, "two links are named '" + one.name + "': give each a name of its own");
-  else if (one.socket == other.socket)
-    complain({"socket", "link"}, both + "have one socket, " + one.socket + ": give each its own");
-  if (!one.pcap.empty() && one.pcap == other.pcap)
-    complain({"pcap"}, both + "write one pcap file, " + one.pcap + ": give each its own");
-  if (const auto why = collision(one, other); !why.empty()) complain({"link"}, both + why);
-}
-
 // An option of a trace where there is none; "": there is no such option.
 std::string without_trace(const LinkOptions& link) {
   const LinkOptions usual;
@@ -513,9 +457,7 @@ bool complete(Options& options, std::vector<std::string>& errors) {
     if (link.socket.empty()) link.socket = ipc::socket_of(link.name);
     complete_address(options, link, errors);
   }
-  for (auto one = options.links.begin(); one != options.links.end(); ++one)
-    for (auto other = options.links.begin(); other != one; ++other)
-      compare(options, *other, *one, errors);
+  find_collisions(options, errors);
   return errors.size() == before;
 }
 

@@ -105,8 +105,12 @@ void add_daemon_options(cli::App& app, Options& out);
 // Returns whether a link can have this name.
 bool is_plain(const std::string& name);
 
-// Completes `links`, and checks what concerns several options: missing links, duplicate names and
-// sockets. Returns false if it has added errors.
+// Completes `links`, and checks what concerns several options: missing links, and what collides.
+// Returns false if it has added errors.
 bool complete(Options& options, std::vector<std::string>& errors);
+
+// collisions.cpp: adds an error for each two links that cannot be open at once, and for each file
+// that stpd would write or make twice, with the line of the second one. The links are complete.
+void find_collisions(const Options& options, std::vector<std::string>& errors);
 
 }  // namespace stp::stpd
