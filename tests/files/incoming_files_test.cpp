@@ -849,7 +849,7 @@ TEST_F(IncomingFilesTest, what_is_there_of_a_broken_transfer_is_told_with_its_di
   ASSERT_EQ(offer(metadata).have, 0U);
   ASSERT_EQ(tell(NoteKind::kGo).reason, Reason::kNone);
   ASSERT_EQ(append(content.substr(0, 3)).reason, Reason::kNone);
-  EXPECT_TRUE(files_->end(Reason::kTimeout));
+  files_->end(Reason::kTimeout);
   EXPECT_EQ(answers_.back().reason, Reason::kTimeout);
 
   auto note = offer(metadata);
@@ -869,7 +869,7 @@ TEST_F(IncomingFilesTest, what_is_there_of_a_broken_transfer_is_told_with_its_di
 TEST_F(IncomingFilesTest, of_a_sender_that_loses_its_place_a_file_is_told_why_it_stops) {
   ASSERT_EQ(begin("file", 100'000), Reason::kNone);
   testing::internal::CaptureStderr();
-  EXPECT_TRUE(files_->end(Reason::kTimeout, EUSERS));
+  files_->end(Reason::kTimeout, EUSERS);
   EXPECT_EQ(testing::internal::GetCapturedStderr().find(
                 "test: file: its sender has lost its place to another one"),
             0U);

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/files/receiver.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <future>
 
 #include "libst/managed/host_of_peer.h"
+#include "libst/os/unique_fd.h"
 #include "tests/files/transfer_fixture.h"
 
 namespace stp::files {
@@ -202,16 +205,36 @@ class ImpatientReceiverTest : public SilentSendersTest {
         }) {}
 };
 
+// One has said nothing, one does not listen, and of one nothing comes from standard input. They are
+// told, also where the end of the connection comes together with the receiver's last word.
 TEST_F(ImpatientReceiverTest, a_silent_sender_is_let_go) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
+  const os::UniqueFd out(pipe[0]), in(pipe[1]);
+  auto told = std::async(std::launch::async, [&] {
+    Client client(stop_sender_);
+    EXPECT_THROW(client.send(FileReader::stream(out.get(), "stream")), LinkFailure);
+    return client.failure;
+  });
+  Client deaf(stop_sender_);
+  Metadata metadata;
+  metadata.path = "deaf";
+  metadata.stream = true;
+  std::vector<std::byte> offers;
+  append_offer(offers, metadata);
+  deaf.channel.send(MessageTag::kOffers, offers);
   connect_silently(1);
+  Message message;
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  EXPECT_THROW(
-      {
-        Message message;
-        while (std::chrono::steady_clock::now() < until)
-          silent_[0]->channel.receive(message, kAttention);
-      },
-      LinkFailure);
+  EXPECT_THROW(while (std::chrono::steady_clock::now() < until) silent_[0]->channel.receive(
+                   message, kAttention),
+               LinkFailure);
+  EXPECT_NO_THROW(while (!deaf.channel.content_buffer(Duration::zero()).empty())
+                      std::this_thread::sleep_for(std::chrono::milliseconds(1)));
+  EXPECT_TRUE(deaf.channel.receive(message, Duration::zero())) << "what was unread";
+  EXPECT_EQ(told.get(),
+            "nothing came from standard input for as long as the receiver waits; start stp-recv "
+            "there with a longer --idle-timeout");
   send_and_stop();
 }
 
@@ -281,6 +304,55 @@ TEST_F(RestartedReceiverTest, gets_the_rest_with_retry_and_the_sender_counts_no_
   serve(false);
   EXPECT_EQ(failures.get(), 0U);
   EXPECT_TRUE(arrived("file"));
+}
+
+// Who, and why, at either end.
+TEST_F(RestartedReceiverTest, tells_the_sender_that_it_was_stopped_and_names_that_in_its_own_line) {
+  Sending sending;
+  sending.paths = {make_file("file", 3'000'000)};
+  sending.destination = "localhost:3000";
+  sending.bytes_per_second = 10'000'000;
+  ErrorLog log(directory_.path() + "/log");
+  auto failures =
+      std::async(std::launch::async, [&] { return send_all(sending, stop_sender_, progress_); });
+  while (std::filesystem::is_empty(directory_ / "out"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  stop_receiver_ = true;
+  try {
+    failures.get();
+    ADD_FAILURE() << "it arrived";
+  } catch (const LinkFailure& failure) {
+    EXPECT_EQ(failure.what(),
+              sending.paths[0] +
+                  " to localhost:3000: the receiver was stopped; send it again when it runs");
+  }
+  thread_.join();
+  EXPECT_TRUE(log.says(": file: stopped here before all of it had come; its sender may send it"));
+  EXPECT_TRUE(log.says("test: from "));
+}
+
+// No content is under way.
+TEST_F(RestartedReceiverTest, tells_the_sender_of_what_was_offered_that_it_was_stopped) {
+  Client client(stop_sender_);
+  Metadata metadata;
+  metadata.path = "file";
+  metadata.size = 10;
+  std::vector<std::byte> offers;
+  append_offer(offers, metadata);
+  client.channel.send(MessageTag::kOffers, offers);
+  Message message;
+  const auto next = [&] {
+    while (!client.channel.receive(message, kAttention)) {
+    }
+    return decode_notes(message.bytes).at(0);
+  };
+  EXPECT_EQ(next().kind, NoteKind::kWanted);
+  stop_receiver_ = true;
+  const auto last = next();
+  EXPECT_EQ(last.kind, NoteKind::kFailed);
+  EXPECT_EQ(last.reason, Reason::kStopped);
+  thread_.join();
+  EXPECT_FALSE(complete_);
 }
 
 class FewPerPeerTest : public SilentSendersTest {

@@ -115,6 +115,19 @@ TEST_F(TransferTest, a_stream_of_which_nothing_comes_does_not_keep_the_sender_fr
   EXPECT_THROW(sender.get(), Stopped);
 }
 
+// So the time without progress begins anew while one long file is under way.
+TEST_F(TransferTest, a_sender_tells_how_much_of_a_file_has_reached_the_receiver) {
+  constexpr std::uint64_t kSize = 20'000'000;
+  Client client(stop_sender_);
+  std::set<std::uint64_t> reached;
+  client.sender.tell_of_more([&] { reached.insert(client.sender.reached()); });
+  client.send(FileReader::single(make_file("file", kSize)));
+  EXPECT_GT(reached.size(), 3U) << "also half way";
+  EXPECT_EQ(*reached.rbegin(), kSize + 1);
+  client.send(FileReader::single((directory_ / "file").string()));
+  EXPECT_EQ(*reached.rbegin(), 2 * kSize + 2) << "unchanged";
+}
+
 TEST_F(TransferTest, a_file_that_is_refused_costs_only_itself) {
   std::filesystem::create_directory(directory_ / "out/taken");
   const auto good = make_file("good", 100'000);

@@ -97,7 +97,8 @@ std::uint16_t version_in(const Greeting& greeting) {
   return known ? get_big_endian<std::uint16_t>(&greeting[4]) : std::uint16_t{0};
 }
 
-constexpr auto kFarewell = std::chrono::seconds(2);
+constexpr Duration kFarewell = std::chrono::seconds(2),
+                   kShortFarewell = std::chrono::milliseconds(300);
 
 constexpr std::int64_t microseconds(Duration wait) {
   return std::chrono::duration_cast<std::chrono::microseconds>(wait).count();
@@ -108,7 +109,8 @@ constexpr std::int64_t microseconds(Duration wait) {
 // `sent_` has the places for content first, then those for control messages.
 Channel::Channel(FileLink& link, const std::string& peer, Attend attend, const Patience& patience,
                  const Tell& tell)
-    : attend_(std::move(attend)),
+    : dialed_(true),
+      attend_(std::move(attend)),
       link_(link),
       chunk_(chunk_for(link)),
       layout_(layout_of_sender(chunk_)),
@@ -132,7 +134,8 @@ Channel::Channel(FileLink& link, const std::string& peer, Attend attend, const P
 }
 
 Channel::Channel(FileLink& link, stm_connection_t request, Attend attend)
-    : attend_(std::move(attend)),
+    : dialed_(false),
+      attend_(std::move(attend)),
       link_(link),
       chunk_(chunk_for(link)),
       layout_{kChunk, 0},
@@ -159,13 +162,24 @@ Channel::Channel(FileLink& link, stm_connection_t request, Attend attend)
 Channel::~Channel() {
   try {
     if (!ended_ && ::stm_disconnect(connection_, STM_GRACEFUL) == 0) {
-      const auto until = std::chrono::steady_clock::now() + kFarewell;
+      const auto until = std::chrono::steady_clock::now() + farewell();
       while (!ended_ && std::chrono::steady_clock::now() < until) step(kAttention);
     }
   } catch (const LinkFailure&) {
     // The peer is gone and needs no farewell.
   }
   ::stm_connection_close(connection_);
+}
+
+// What a sender still had to say is in vain when it is stopped.
+Duration Channel::farewell() const {
+  if (!dialed_) return kFarewell;
+  try {
+    attend_();
+    return kFarewell;
+  } catch (const Stopped&) {
+    return kShortFarewell;
+  }
 }
 
 std::size_t Channel::chunk_for(const FileLink& link) {
@@ -261,6 +275,9 @@ void Channel::post_send(MessageTag tag, std::size_t at, std::size_t place, std::
   const auto error = ::stm_send(connection_, place, 0, static_cast<std::uint32_t>(tag),
                                 memory_.handle(), memory_.bytes().data() + at, length);
   if (error != 0) {
+    while (step(Duration::zero())) {
+    }
+    if (!arrived_.empty()) return;  // the peer may have said why it ends
     check_ended();
     fail(error);
   }
@@ -300,8 +317,8 @@ std::span<std::byte> Channel::content_buffer(Duration wait) {
   }
   auto place = free_place(0, kDepth);
   if (!place && step(wait)) place = free_place(0, kDepth);
-  check_ended();
-  if (!place) return {};
+  if (arrived_.empty()) check_ended();  // else the peer may have said why it ends
+  if (!place || ended_) return {};
   return memory_.bytes().subspan(layout_.content_at(*place), chunk_);
 }
 

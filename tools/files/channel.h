@@ -182,6 +182,7 @@ class Channel {
   bool step(Duration wait);
   void handle(const stm_event_t& event);
   void check_ended() const;
+  [[nodiscard]] Duration farewell() const;
   // The connection has ended with that error, or the link below it has.
   [[noreturn]] void fail(int error) const;
   void await_connection(const std::string& peer, const Patience& patience, const Tell& tell);
@@ -196,6 +197,7 @@ class Channel {
   // receiver's Node limits what is on the wire (protocol 10.8).
   static constexpr std::size_t kStusUnderWay = 384;
 
+  const bool dialed_;  // of the sender of files
   const Attend attend_;
   const FileLink& link_;
   const std::size_t chunk_;  // of content

@@ -14,7 +14,7 @@ struct LinkFailure : std::runtime_error {
 };
 // The same, because the other side has closed it.
 struct Closed : LinkFailure {
-  Closed() : LinkFailure("the other side closed the connection") {}
+  Closed() : LinkFailure("the other side closed the connection; what it printed says why") {}
 };
 // The same, and a retry would fail again.
 struct FinalFailure : LinkFailure {

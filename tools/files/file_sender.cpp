@@ -162,10 +162,9 @@ bool FileSender::hear(Duration wait) {
     return true;
   }
   const auto notes = decode_notes(message.bytes);
-  const auto understood = message.tag == MessageTag::kNotes && !notes.empty();
-  channel_.done_with(message);
-  if (!understood) throw nonsense();
+  if (message.tag != MessageTag::kNotes || notes.empty()) throw nonsense();
   for (const auto& note : notes) heard(note);
+  channel_.done_with(message);  // fails when they were the receiver's last word
   let_go();
   return true;
 }
@@ -189,6 +188,10 @@ std::string FileSender::why_failed(const Note& note) {
     return "not enough space in the receiver's directory for its " + std::to_string(entry->size) +
            " bytes; free some";
   if (note.reason != Reason::kTimeout || note.error != 0) return describe(note);
+  const auto is_stream = entry != nullptr && entry->file.metadata().stream;
+  if (is_stream && input_is_silent_ && channel_.stuck() == Duration::zero())
+    return "nothing came from standard input for as long as the receiver waits; start stp-recv "
+           "there with a longer --idle-timeout";
   auto why = channel_.trouble();
   if (why.empty()) why = way_;
   return why.empty() ? describe(note) : "the data stopped coming: " + why;
@@ -269,8 +272,15 @@ void FileSender::over(std::uint32_t number, Reason reason, const std::string& fa
   const auto unchanged = entry->state == State::kOffered || all_was_there;
   entry->state = State::kOver;
   came(*entry, entry->to_come);
+  has_more(1 + (reason == Reason::kNone ? entry->size : 0), delivered_);
   report_(
       {entry->file, entry->sent, entry->size, entry->from, unchanged, reason, failure, error, way});
+}
+
+void FileSender::has_more(std::uint64_t done, std::uint64_t delivered) {
+  done_ += done;
+  delivered_ = delivered;
+  if (more_) more_();
 }
 
 void FileSender::is_sent(Entry& entry) {
@@ -384,7 +394,9 @@ void FileSender::send_alone(std::uint32_t number) {
   entry.sent = 0;
   say(NoteKind::kGo, number, from, {});
   bar.skip(from);
+  has_more(0, from);
   const auto end = send_content(number, from, digest, bar);
+  has_more(0, 0);  // it counts when it is done
   auto* const sent = find(number);
   if (sent == nullptr || sent->state != State::kWanted) return;  // refused meanwhile
   sent->file.check_whole();
@@ -429,7 +441,8 @@ std::uint64_t FileSender::send_content(std::uint32_t number, std::uint64_t from,
     if (entry == nullptr || entry->state != State::kWanted) return at;
     auto piece = buffer;
     if (is_stream) {
-      if (!entry->file.is_ready(kAttention)) {
+      input_is_silent_ = !entry->file.is_ready(kAttention);
+      if (input_is_silent_) {
         progress_.pause();
         continue;  // a stop, or the end of the receiver, may come first
       }
@@ -454,6 +467,7 @@ std::uint64_t FileSender::send_content(std::uint32_t number, std::uint64_t from,
     pace_.spend(piece.size());
     const auto delivered = channel_.delivered();
     bar.advance(delivered - told);
+    has_more(0, delivered_ + delivered - told);
     told = delivered;
   }
 }

@@ -17,6 +17,10 @@ constexpr std::size_t kOfEntry = 128;
 
 }  // namespace
 
+std::string from_station(const std::string& station) {
+  return station.empty() ? "" : "from " + station + ": ";
+}
+
 bool LinkedFiles::File::is_named(int directory, const std::string& name) const {
   struct stat status {};
   return is_found && ::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -651,8 +655,7 @@ void IncomingFiles::fail(std::uint32_t number, const std::string& name, Note not
   else
     ++failed_unnamed_;
   const auto told = !way.empty() && std::exchange(told_way_, way) == way;
-  if (!later && !told && (note.reason != Reason::kNoSpace || without_space_++ == 0))
-    progress_.complain(line);
+  if (!later && !told && (note.reason != Reason::kNoSpace || without_space_++ == 0)) complain(line);
   if (number != 0) refuse(number, note);
 }
 
@@ -663,26 +666,32 @@ void IncomingFiles::refuse(std::uint32_t number, Note note) {
   answer_(note);
 }
 
-bool IncomingFiles::end(Reason reason, int error) {
-  auto* const offer = find(under_way_);
-  const auto under_way = offer != nullptr && offer->state == State::kWanted;
+std::uint32_t IncomingFiles::first_that_is_missing() const {
+  const auto at =
+      std::ranges::find_if(offers_, [](const Offer& offer) { return offer.state != State::kOver; });
+  return at == offers_.end() ? 0 : first_ + static_cast<std::uint32_t>(at - offers_.begin());
+}
+
+void IncomingFiles::end(Reason reason, int error) {
   settle();
-  if (under_way) {
+  const auto* const coming = find(under_way_);
+  const auto under_way = coming != nullptr && coming->state == State::kWanted;
+  const auto number = under_way ? under_way_ : first_that_is_missing();
+  if (auto* const offer = find(number)) {
     auto note = because(reason);
     note.error = static_cast<std::uint16_t>(error);
-    fail(under_way_, *offer, note);
+    fail(number, *offer, note);
   }
   flush_done();
   complain_of_the_rest();
-  return under_way;
 }
 
 void IncomingFiles::complain_of_the_rest() {
   for (auto& [name, line] : failed_)
-    if (!line.empty()) progress_.complain(std::exchange(line, {}));
+    if (!line.empty()) complain(std::exchange(line, {}));
   if (without_space_ > 1)
-    progress_.complain(std::to_string(without_space_ - 1) +
-                       " more files were not received: no space is left");
+    complain(std::to_string(without_space_ - 1) +
+             " more files were not received: no space is left");
 }
 
 }  // namespace stp::files

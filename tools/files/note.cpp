@@ -145,8 +145,12 @@ std::string describe_here(const Note& note) {
   if (note.reason == Reason::kWrite && note.error == EISDIR)
     return "it is not written: " + error_text(EISDIR) +
            "; remove the directory, or start with --allow-delete and let the sender use --delete";
+  if (note.reason == Reason::kStopped)
+    return "stopped here before all of it had come; its sender may send it again";
   if (note.reason == Reason::kTimeout && note.error == EUSERS)
     return "its sender has lost its place to another one, which waited; it may send it again";
+  if (note.reason == Reason::kTimeout)
+    return "stopped coming before it was whole; its sender may send it again";
   return describe(note);
 }
 

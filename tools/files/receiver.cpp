@@ -498,7 +498,7 @@ void Receiver::begin(stm_connection_t request, const std::string& station) {
 }
 
 void Receiver::complain_of(const std::string& station, const std::string& what) {
-  context_.progress.complain((station.empty() ? "" : "from " + station + ": ") + what);
+  context_.progress.complain(from_station(station) + what);
 }
 
 void Receiver::serve(stm_connection_t request, const std::string& station, Presence& presence) {
@@ -511,7 +511,7 @@ void Receiver::serve(stm_connection_t request, const std::string& station, Prese
       if (presence.silence() > context_.idle_timeout)
         throw LinkFailure("it takes no answers; see what holds it up");
     });
-    FileReceiver receiver(channel, context_, presence, managed::host_of_station(station));
+    FileReceiver receiver(channel, context_, presence, station);
     const auto count = [&] {
       files = receiver.files();
       failures = receiver.failures();

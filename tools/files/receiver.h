@@ -267,6 +267,9 @@ class LinkedFiles {
   std::size_t bytes_ = 0;
 };
 
+// What begins a line about a sender.
+std::string from_station(const std::string& station);
+
 class IncomingFiles {
  public:
   using Answer = std::function<void(const Note&)>;
@@ -279,6 +282,8 @@ class IncomingFiles {
 
   // The content of the first file goes to this descriptor as it comes; further files are refused.
   void write_to(int fd) { sink_ = fd; }
+  // Names the sender in lines about files that do not come; "": nobody knows it.
+  void come_from(const std::string& station) { from_ = from_station(station); }
 
   // False: the sender breaks the rules; ignore it from now on.
   [[nodiscard]] bool offers(std::span<const std::byte> message);
@@ -293,8 +298,9 @@ class IncomingFiles {
   void collect();
   // Syncs, renames and answers all complete files.
   void settle();
-  // Settles, and tells the sender why a file whose content is coming stops. True: there was one.
-  bool end(Reason reason, int error = 0);
+  // Settles, and tells the sender why nothing more is received: of the file whose content is
+  // coming, else of the first that was offered and has not come.
+  void end(Reason reason, int error = 0);
   // Log lines about the files of which it is certain only now that they do not come, and one about
   // those that were left out because space was short.
   void complain_of_the_rest();
@@ -328,6 +334,8 @@ class IncomingFiles {
   };
 
   Offer* find(std::uint32_t number);
+  // Its number; 0: all have come, or will not.
+  [[nodiscard]] std::uint32_t first_that_is_missing() const;
   [[nodiscard]] std::uint32_t number_after_all() const;
   // Handles new offers, in order, and drops those that are finished.
   void advance();
@@ -362,8 +370,10 @@ class IncomingFiles {
   void settle_in_time();
   void report(const Batch& batch);
   void say_lines();
+  void complain(const std::string& line) { progress_.complain(from_ + line); }
 
   Progress& progress_;
+  std::string from_;
   const std::atomic<bool>& stop_;
   const WorkFor whom_;
   const Answer answer_;
@@ -476,16 +486,18 @@ class FileReceiver {
   // Not for a sender that compares existing files: its disk may take longer.
   static constexpr Duration kDiskPatience = std::chrono::minutes(10);
 
-  // `host` of the sender: see managed::host_of().
-  FileReceiver(Channel& channel, ReceiverContext& context, Presence& presence, std::string host)
+  // `station` of the sender: as stm_peer_query() names it.
+  FileReceiver(Channel& channel, ReceiverContext& context, Presence& presence,
+               const std::string& station)
       : channel_(channel),
         context_(context),
         presence_(presence),
         files_(
             context.directory, context.progress, context.stop,
-            WorkFor{context.turns, std::move(host), [this] { return attend(); }},
+            WorkFor{context.turns, managed::host_of_station(station), [this] { return attend(); }},
             [this](const Note& note) { say(note); }, [this] { channel_.wake(); },
             context.descriptors) {
+    files_.come_from(station);
     if (context.to_stdout) files_.write_to(STDOUT_FILENO);
   }
 

@@ -155,7 +155,8 @@ class Sender {
         stop_(stop),
         progress_(progress),
         complaints_(progress),
-        pace_(sending.bytes_per_second) {}
+        pace_(sending.bytes_per_second),
+        persistence_(sending.retry, Clock::now()) {}
 
   std::size_t run() {
     paths_ = first_look(sending_, [this](const std::string& path, const std::string& why) {
@@ -182,9 +183,10 @@ class Sender {
       Channel channel(link, sending_.destination, attend, sending_.patience, tell);
       const Progress::Watch watch(progress_, [&channel] { return channel.trouble(); });
       retrying_ = false;
-      since_ = Clock::now();
       FileSender files(channel, stop_, progress_, pace_,
                        [this](const Outcome& outcome) { learn(outcome); });
+      files.tell_of_more(
+          [this, &files] { persistence_.reached(files.reached() - before_, Clock::now()); });
       offered_ = 0;
       with_names_ = FilesWithNames(sending_.hard_links && overlap(paths_));
       finished_ = sending_.trees ? 0 : next_;
@@ -208,7 +210,7 @@ class Sender {
   }
 
   [[nodiscard]] bool may_try_again() const {
-    return sending_.retry.count() != 0 && !stream_begun_ && Clock::now() - since_ < sending_.retry;
+    return !stream_begun_ && persistence_.may_try_again(Clock::now());
   }
 
   void complain_and_retry(const std::string& why) {
@@ -232,9 +234,11 @@ class Sender {
   }
 
   void send_word(FileSender& files, const std::string& path) {
+    before_ = files.reached();
     if (std::exchange(begun_, true)) {
       tally_.begin_again();
     } else {
+      persistence_.begin_next();
       tally_ = {};
       in_the_way_.clear();
       way_is_free_ = false;
@@ -243,7 +247,8 @@ class Sender {
     try {
       send_files_of(files, path);
     } catch (const LinkFailure& failure) {
-      throw LinkFailure(path + ": " + failure.what());
+      throw LinkFailure((path == "-" ? "standard input" : path) + " to " + sending_.destination +
+                        ": " + failure.what());
     }
     const auto is_tree = sending_.trees && path != "-";
     if (!in_the_way_.empty()) {
@@ -409,10 +414,8 @@ class Sender {
 
   void learn(const Outcome& outcome) {
     // The receiver's last word: the file is not at fault.
-    if ((outcome.reason == Reason::kStopped || outcome.reason == Reason::kTimeout) &&
-        may_try_again())
+    if (outcome.reason == Reason::kStopped || outcome.reason == Reason::kTimeout)
       throw LinkFailure(outcome.failure);
-    since_ = Clock::now();
     ++finished_;
     show_count();
     if (outcome.error == EBUSY && may_wait_for_held())
@@ -496,7 +499,8 @@ class Sender {
   bool more_ = true;                        // files will be offered
   bool retrying_ = false, stream_begun_ = false, told_held_ = false;
   std::optional<Clock::time_point> held_since_;  // nothing was sent since then
-  Clock::time_point since_ = Clock::now();       // of the last progress
+  Persistence persistence_;
+  std::uint64_t before_ = 0;  // what this try had reached of earlier arguments
 };
 
 }  // namespace

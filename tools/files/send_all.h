@@ -50,6 +50,31 @@ class Pace {
   Clock::time_point free_at_{};
 };
 
+// For how long a lost link or receiver is tried again. What a try sends once more is no progress:
+// or a receiver that is lost again and again, each time at the same place, would be tried for ever.
+class Persistence {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Persistence(std::chrono::seconds patience, Clock::time_point now)
+      : patience_(patience), since_(now) {}
+
+  // The receiver has so much of the argument that is sent, as far as this try knows.
+  void reached(std::uint64_t much, Clock::time_point now) {
+    if (much <= most_) return;
+    most_ = much;
+    since_ = now;
+  }
+  // Of the next argument it has nothing.
+  void begin_next() { most_ = 0; }
+  [[nodiscard]] bool may_try_again(Clock::time_point now) const { return now - since_ < patience_; }
+
+ private:
+  const std::chrono::seconds patience_;  // 0: it is not tried again
+  Clock::time_point since_;              // of the last progress
+  std::uint64_t most_ = 0;
+};
+
 // The result of one file.
 struct Outcome {
   const FileReader& file;
@@ -80,6 +105,12 @@ class FileSender {
         pace_(pace),
         report_(std::move(report)),
         most_packed_(std::min(kMostPacked, channel.content_room() - kPackHead)) {}
+
+  // Calls `tell` when the receiver has more than before: see reached().
+  void tell_of_more(std::function<void()> tell) { more_ = std::move(tell); }
+  // Of the files that are done one more than their bytes each, of the one under way what has been
+  // delivered.
+  [[nodiscard]] std::uint64_t reached() const { return done_ + delivered_; }
 
   // Queues the file, and returns its number. Both throw LinkFailure, Stopped.
   std::uint32_t offer(FileReader file);
@@ -135,6 +166,7 @@ class FileSender {
   void say(NoteKind kind, std::uint32_t file, std::uint64_t have, const Digest& digest);
   void send_control(MessageTag tag, std::span<const std::byte> bytes);
   void look_at_way();
+  void has_more(std::uint64_t done, std::uint64_t delivered);
   [[nodiscard]] std::string why_failed(const Note& note);
   Entry* find(std::uint32_t number);
   [[nodiscard]] Duration patience() const;
@@ -161,9 +193,12 @@ class FileSender {
   std::span<std::byte> pack_;      // a buffer, and how much of it is filled
   std::size_t packed_ = 0;
   std::uint64_t to_come_ = 0;  // of all entries
+  std::uint64_t done_ = 0, delivered_ = 0;
+  std::function<void()> more_;
   bool told_room_ = false;
   bool told_stuck_ = false;  // since something arrived
   std::string way_;          // what was told then; "": nothing
+  bool input_is_silent_ = false;
   // Of the receiver's directory.
   bool asked_ = false;          // an answer is to come
   std::optional<Note> answer_;  // there it is

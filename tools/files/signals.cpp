@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
 
 #include "stp/base/start_thread.h"
+#include "tools/cli/say.h"
 
 namespace stp::files {
 namespace {
@@ -28,19 +30,29 @@ int block_signals() {
 
 }  // namespace
 
-Signals::Signals(std::function<void()> on_stop)
-    : on_stop_(std::move(on_stop)),
+Signals::Signals(std::string program, std::optional<std::chrono::milliseconds> grace)
+    : program_(std::move(program)),
+      grace_(grace),
       signal_fd_(block_signals()),
       end_fd_(::eventfd(0, EFD_CLOEXEC)),
       thread_(start_thread([this] { wait(); })) {}
 
-void Signals::wait() {
+// Takes a signal. False: the object goes.
+bool Signals::await_signal(int milliseconds) const {
   pollfd fds[] = {{signal_fd_, POLLIN, 0}, {end_fd_, POLLIN, 0}};
-  while (::poll(fds, 2, -1) < 0 && errno == EINTR) {
+  while (::poll(fds, 2, milliseconds) < 0 && errno == EINTR) {
   }
-  if (fds[0].revents == 0) return;
+  signalfd_siginfo taken{};
+  if (fds[0].revents != 0) (void)!::read(signal_fd_, &taken, sizeof taken);
+  return fds[1].revents == 0;
+}
+
+void Signals::wait() {
+  if (!await_signal(-1)) return;
   stop_ = true;
-  if (on_stop_) on_stop_();
+  if (!await_signal(grace_ ? static_cast<int>(grace_->count()) : -1)) return;
+  cli::say(program_, "interrupted, and ended at once");
+  ::_exit(EXIT_FAILURE);
 }
 
 Signals::~Signals() {

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// SIGINT and SIGTERM as a request to end. A separate thread handles them, so the code need not be
-// safe inside a signal handler. Create it before any other thread: they inherit its signal mask.
+// SIGINT, SIGTERM and SIGHUP as a request to end. A separate thread handles them, so the code need
+// not be safe inside a signal handler. Create it before any other thread: they inherit its signal
+// mask. A second signal ends the process at once, whatever it waits for.
 #pragma once
 
 #include <atomic>
-#include <functional>
+#include <chrono>
+#include <optional>
+#include <string>
 #include <thread>
 
 namespace stp::files {
 
 class Signals {
  public:
-  // `on_stop` is called once, from that thread, at the first signal.
-  explicit Signals(std::function<void()> on_stop = {});
+  // `program`: its name, for the line about an end at once. `grace`: what the first signal leaves
+  // it to end by itself, before it ends at once.
+  explicit Signals(std::string program,
+                   std::optional<std::chrono::milliseconds> grace = std::nullopt);
   ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
@@ -21,9 +26,11 @@ class Signals {
 
  private:
   void wait();
+  [[nodiscard]] bool await_signal(int milliseconds) const;
 
   std::atomic<bool> stop_{false};
-  std::function<void()> on_stop_;
+  const std::string program_;
+  const std::optional<std::chrono::milliseconds> grace_;
   int signal_fd_, end_fd_;
   std::thread thread_;
 };

@@ -139,7 +139,7 @@ Result measure(const Options& options, const UsageMeter& usage, Histogram& laten
 }
 
 void serve(const Options& options, const UsageMeter& usage) {
-  const files::Signals signals;
+  const files::Signals signals("stp-perf");
   const auto& link = options.setup.link;
   if (options.command == Command::kRaw)
     return run_raw_server(

@@ -130,7 +130,7 @@ bool receive(const Options& options, ReceiverContext& context) {
 
 // Returns the exit status.
 int receive(const Options& options, bool output_is_closed) {
-  const Signals signals;
+  const Signals signals("stp-recv");  // what has come gets its names first
   const auto to_stdout = options.to_stdout();
   Progress progress("stp-recv", options.quiet || to_stdout);
   ReceiverContext context{options.directory, progress, signals.stop()};

@@ -129,7 +129,9 @@ class FilterOptions {
 
 // Returns the exit status.
 int send(const Sending& sending, bool quiet, bool has_input) {
-  const Signals signals;
+  // It may wait for an stpd that makes no progress.
+  constexpr auto kGrace = std::chrono::seconds(1);
+  const Signals signals("stp-send", kGrace);
   Progress progress("stp-send", quiet);
   return progress.run(quiet, [&] {
     if (has_stream(sending) && !has_input)
