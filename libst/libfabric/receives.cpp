@@ -63,33 +63,16 @@ bool Matching::goes_to_shared(const Message& message) const {
 }
 
 std::optional<Message> Matching::take_message(const Receive& receive) {
-  auto& waiting = messages_for(receive.tagged);
-  const auto found =
-      std::ranges::find_if(waiting, [&](const Message& each) { return fits(receive, each); });
-  if (found == waiting.end()) return std::nullopt;
-  auto taken = std::move(*found);
-  waiting.erase(found);
-  if (taken.from != nullptr) return taken;
-  left_bytes_ -= cost_of(taken);
-  std::exchange(taken.left_by, nullptr)->left -= cost_of(taken);
+  auto taken = messages_for(receive.tagged).take(receive);
+  if (!taken || taken->from != nullptr) return taken;
+  left_bytes_ -= cost_of(*taken);
+  std::exchange(taken->left_by, nullptr)->left -= cost_of(*taken);
   return taken;
 }
 
-const Message* Matching::find_message(const Receive& receive) const {
-  const auto& waiting = receive.tagged ? early_tagged_ : early_;
-  const auto found =
-      std::ranges::find_if(waiting, [&](const Message& each) { return fits(receive, each); });
-  return found == waiting.end() ? nullptr : &*found;
-}
-
-Message* Matching::in_buffer(const Source& from) {
-  for (auto* const waiting : {&early_tagged_, &early_}) {
-    const auto found = std::find_if(waiting->rbegin(), waiting->rend(), [&](const Message& each) {
-      return each.from == &from && each.buffer != nullptr;
-    });
-    if (found != waiting->rend()) return &*found;
-  }
-  return nullptr;
+Message* Matching::in_buffer(const Source& from, const Address& source) {
+  auto* const tagged = early_tagged_.in_buffer(from, source);
+  return tagged != nullptr ? tagged : early_.in_buffer(from, source);
 }
 
 Receive& Matching::add_place(bool tagged) {
@@ -100,7 +83,7 @@ Receive& Matching::add_place(bool tagged) {
 }
 
 void Matching::add(Message&& message) {
-  messages_for(message.tagged()).push_back(std::move(message));
+  messages_for(message.tagged()).add(std::move(message));
 }
 
 std::optional<Receive> Matching::cancel(const void* context) {
@@ -152,19 +135,18 @@ std::optional<Message> Matching::take_claimed(const void* context) {
   return taken;
 }
 
-void Matching::forget(const Source& from, const std::shared_ptr<OfHost>& host) {
-  const auto is_lost = [&](const Message& each) { return each.from == &from && each.announced; };
-  for (auto* const waiting : {&early_tagged_, &early_}) {
-    std::erase_if(*waiting, is_lost);
-    for (auto& each : *waiting) {
-      if (each.from != &from) continue;
+void Matching::forget(const Source& from, const Address& source,
+                      const std::shared_ptr<OfHost>& host) {
+  for (auto* const waiting : {&early_tagged_, &early_})
+    waiting->of(from, source, [&](Message& each) {
+      if (each.announced) return true;
       copy_out(each);
       each.from = nullptr;
       left_bytes_ += cost_of(each);
       each.left_by = host;
       host->left += cost_of(each);
-    }
-  }
+      return false;
+    });
   // Who claims a message that is lost hears of it.
   for (auto& each : claimed_) {
     if (each.message.from != &from) continue;
@@ -175,7 +157,120 @@ void Matching::forget(const Source& from, const std::shared_ptr<OfHost>& host) {
 
 void Matching::drop(const Source& from) {
   for (auto* const waiting : {&early_tagged_, &early_})
-    std::erase_if(*waiting, [&](const Message& each) { return each.from == &from; });
+    waiting->of(from, {}, [](const Message&) { return true; });
+}
+
+// ---- messages that wait ----
+
+void Early::add(Message&& message) {
+  const auto at = all_.emplace_hint(all_.end(), next_++, std::move(message));
+  if (indexed_) return index(*at);
+  if (all_.size() <= kFew) return;
+  for (const auto& each : all_) index(each);
+  indexed_ = true;
+}
+
+void Early::index(const All::value_type& entry) {
+  const auto& [number, message] = entry;
+  tags_.emplace(tag_of(message), number);
+  sources_.emplace(message.source, tag_of(message), number);
+}
+
+void Early::erase(All::iterator at) {
+  if (indexed_) {
+    tags_.erase({tag_of(at->second), at->first});
+    sources_.erase({at->second.source, tag_of(at->second), at->first});
+  }
+  all_.erase(at);
+  if (all_.empty()) indexed_ = false;
+}
+
+void Early::clear() {
+  all_.clear();
+  tags_.clear();
+  sources_.clear();
+  indexed_ = false;
+}
+
+const Message* Early::find(const Receive& receive) {
+  const auto at = place_of(receive);
+  return at == all_.end() ? nullptr : &at->second;
+}
+
+std::optional<Message> Early::take(const Receive& receive) {
+  const auto at = place_of(receive);
+  if (at == all_.end()) return std::nullopt;
+  std::optional<Message> taken(std::move(at->second));  // what it is found by stays there
+  erase(at);
+  return taken;
+}
+
+Early::All::iterator Early::place_of(const Receive& receive) {
+  if (!indexed_)
+    return std::ranges::find_if(all_, [&](const auto& each) { return fits(receive, each.second); });
+  if (receive.source.port != 0) return by_source(receive);
+  if (receive.tagged && receive.ignore != 0) return by_mask(receive);
+  return by_tag(receive.tagged ? receive.tag : 0);
+}
+
+Early::All::iterator Early::by_tag(std::uint64_t tag) {
+  const auto found = tags_.lower_bound({tag, 0});
+  return found == tags_.end() || found->first != tag ? all_.end() : all_.find(found->second);
+}
+
+// Of those of one sender, of several tags perhaps.
+Early::All::iterator Early::by_source(const Receive& receive) {
+  const auto one_tag = !receive.tagged || receive.ignore == 0;
+  const auto tag = receive.tagged && one_tag ? receive.tag : 0;
+  auto oldest = all_.end();
+  for (auto at = sources_.lower_bound({receive.source, tag, 0}); at != sources_.end(); ++at) {
+    const auto& [source, its_tag, number] = *at;
+    if (source != receive.source || (one_tag && its_tag != tag)) break;
+    if (oldest != all_.end() && oldest->first < number) continue;
+    if (const auto found = all_.find(number); fits(receive, found->second)) oldest = found;
+    if (one_tag) break;
+  }
+  return oldest;
+}
+
+Early::All::iterator Early::by_mask(const Receive& receive) {
+  auto& looked = looked_at(receive);
+  auto at = all_.lower_bound(looked.next);
+  while (at != all_.end() && !fits(receive, at->second)) ++at;
+  looked.next = at == all_.end() ? next_ : at->first;
+  return at;
+}
+
+Early::Looked& Early::looked_at(const Receive& receive) {
+  const auto tag = receive.tag & ~receive.ignore;
+  const auto known = std::ranges::find_if(looked_, [&](const Looked& each) {
+    return each.tag == tag && each.ignore == receive.ignore;
+  });
+  if (known != looked_.end()) return *known;
+  return looked_[replaced_++ % looked_.size()] = {.tag = tag, .ignore = receive.ignore};
+}
+
+Message* Early::in_buffer(const Source& from, const Address& source) {
+  Message* found = nullptr;
+  of(from, source, [&](Message& each) {
+    if (each.buffer != nullptr) found = &each;
+    return false;
+  });
+  return found;
+}
+
+Early::All::iterator Early::first_of(const Address& source) {
+  if (!indexed_) return all_.begin();
+  const auto first = sources_.lower_bound({source, 0, 0});
+  return first == sources_.end() || std::get<0>(*first) != source ? all_.end()
+                                                                  : all_.find(std::get<2>(*first));
+}
+
+Early::All::iterator Early::next_of(const Address& source, All::iterator at) {
+  if (!indexed_) return std::next(at);
+  const auto next = sources_.upper_bound({source, tag_of(at->second), at->first});
+  return next == sources_.end() || std::get<0>(*next) != source ? all_.end()
+                                                                : all_.find(std::get<2>(*next));
 }
 
 }  // namespace stp::fi

@@ -4,10 +4,14 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <cstring>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "libst/libfabric/address.h"
@@ -39,7 +43,7 @@ struct OfHost {
 };
 
 // What a message that waits costs beside its bytes.
-inline constexpr std::size_t kCostOfMessage = 256;
+inline constexpr std::size_t kCostOfMessage = 512;
 
 // A buffer of FI_MULTI_RECV: it is the program's again when it is used up and all that came is
 // told.
@@ -91,6 +95,63 @@ struct Message {
 // Its bytes no longer lie in a buffer of the connection.
 void copy_out(Message& message);
 
+// Messages of one kind, with tags or without, that wait for receives. A peer can leave ten
+// thousands that nobody receives. So a receive does not look at all of them: once they are many,
+// they are found by their tags and senders, and a receive that takes several tags goes on where the
+// last one like it has stopped.
+class Early {
+ public:
+  [[nodiscard]] bool empty() const { return all_.empty(); }
+  void add(Message&& message);
+  // The oldest one for that receive; nullptr: none.
+  [[nodiscard]] const Message* find(const Receive& receive);
+  std::optional<Message> take(const Receive& receive);
+  // One of that connection, whose peer has that address, that has a buffer of it; nullptr: none.
+  [[nodiscard]] Message* in_buffer(const Source& from, const Address& source);
+  // Shows `look` those of that connection. True: the message waits no more.
+  template <class Look>
+  void of(const Source& from, const Address& source, Look look) {
+    for (auto at = first_of(source); at != all_.end();) {
+      const auto here = at;
+      at = next_of(source, at);
+      if (here->second.from == &from && look(here->second)) erase(here);
+    }
+  }
+  void clear();
+  // Of so many it looks at each.
+  static constexpr std::size_t kFew = 32;
+
+ private:
+  using Number = std::uint64_t;  // counts those that have come
+  using All = std::map<Number, Message>;
+  // What receives like that have looked at: up to `next`.
+  struct Looked {
+    std::uint64_t tag = 0, ignore = 0;
+    Number next = 0;
+  };
+  // Without tags, all have the same.
+  static std::uint64_t tag_of(const Message& message) {
+    return message.tagged() ? message.head.tag : 0;
+  }
+  void index(const All::value_type& entry);
+  void erase(All::iterator at);
+  All::iterator place_of(const Receive& receive);
+  All::iterator by_tag(std::uint64_t tag);
+  All::iterator by_source(const Receive& receive);
+  All::iterator by_mask(const Receive& receive);
+  Looked& looked_at(const Receive& receive);
+  [[nodiscard]] All::iterator first_of(const Address& source);
+  [[nodiscard]] All::iterator next_of(const Address& source, All::iterator at);
+
+  All all_;
+  Number next_ = 1;
+  bool indexed_ = false;  // the following have all of them
+  std::set<std::pair<std::uint64_t, Number>> tags_;
+  std::set<std::tuple<Address, std::uint64_t, Number>> sources_;
+  std::array<Looked, 8> looked_{};
+  std::size_t replaced_ = 0;  // of those
+};
+
 class Matching {
  public:
   // The receive for that message, which is none of the waiting ones any more. A buffer of
@@ -114,9 +175,12 @@ class Matching {
   [[nodiscard]] bool goes_to_shared(const Message& message) const;
   // The oldest message for that receive.
   std::optional<Message> take_message(const Receive& receive);
-  [[nodiscard]] const Message* find_message(const Receive& receive) const;
-  // The newest message of that connection that has a buffer of it; nullptr: none.
-  [[nodiscard]] Message* in_buffer(const Source& from);
+  [[nodiscard]] const Message* find_message(const Receive& receive) {
+    return messages_for(receive.tagged).find(receive);
+  }
+  // A message of that connection, whose peer has that address, that has a buffer of it; nullptr:
+  // none.
+  [[nodiscard]] Message* in_buffer(const Source& from, const Address& source);
 
   void add(Receive&& receive) { add_place(receive.tagged) = std::move(receive); }
   // The place of a new last receive, with what an earlier one has left there.
@@ -143,9 +207,9 @@ class Matching {
   void claim(const void* context, Message&& message);
   std::optional<Message> take_claimed(const void* context);
 
-  // That connection of a peer of `host` has ended: what it has announced is gone, what it has
-  // brought is copied.
-  void forget(const Source& from, const std::shared_ptr<OfHost>& host);
+  // That connection of a peer of `host`, which has that address, has ended: what it has announced
+  // is gone, what it has brought is copied.
+  void forget(const Source& from, const Address& source, const std::shared_ptr<OfHost>& host);
   // Nothing that came on that connection is wanted any more.
   void drop(const Source& from);
   // Of messages that wait and whose connection has ended: their bytes, and what each of them costs.
@@ -157,10 +221,10 @@ class Matching {
     Message message;
   };
   std::list<Receive>& receives_for(bool tagged) { return tagged ? tagged_ : plain_; }
-  std::list<Message>& messages_for(bool tagged) { return tagged ? early_tagged_ : early_; }
+  Early& messages_for(bool tagged) { return tagged ? early_tagged_ : early_; }
 
   std::list<Receive> tagged_, plain_;
-  std::list<Message> early_tagged_, early_;
+  Early early_tagged_, early_;
   std::list<Claimed> claimed_;
   std::size_t left_bytes_ = 0;
   std::list<Receive> spare_;  // places of receives, to be used again

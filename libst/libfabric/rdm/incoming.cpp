@@ -108,7 +108,7 @@ void Incoming::give_up(int status) {
     inform(FI_LOG_EP_DATA, "a peer ends that has not sent all that it has begun or announced: " +
                                std::to_string(missing) + " messages are missing");
   // Looking for its messages takes long if those of others are many.
-  if (kept_ != 0 || in_use_ != 0 || lane_) endpoint_.matching().forget(*this, host_);
+  if (kept_ != 0 || in_use_ != 0 || lane_) endpoint_.matching().forget(*this, source_, host_);
   endpoint_.link().stop_watching(*this);
   held_.clear();
   if (auto cut = std::exchange(assembly_, std::nullopt); cut && cut->receive)
@@ -419,7 +419,7 @@ void Incoming::done_with(Message& message) {
 // nothing more of the peer arrives. What is held is not among them.
 void Incoming::keep_more() {
   while (kept_ < endpoint_.most_kept() && in_use_ > held_.size()) {
-    auto* const message = endpoint_.matching().in_buffer(*this);
+    auto* const message = endpoint_.matching().in_buffer(*this, source_);
     if (message == nullptr) return;
     auto& buffer = *message->buffer;
     copy_out(*message);

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: BSD-3-Clause
+// Messages that wait for receives: which of them a receive gets, and what it costs to find it.
+#include "libst/libfabric/receives.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <ctime>
+#include <list>
+#include <random>
+
+namespace stp::fi::receives_test {
+namespace {
+
+Address address(std::uint64_t host) {
+  return Address::of(0x0a000001 + static_cast<std::uint32_t>(host), 4000);
+}
+
+Message message(std::uint64_t host, std::uint64_t tag, std::uint64_t number, bool tagged = true) {
+  Message made;
+  made.source = address(host);
+  made.head = {.tag = tag, .data = number, .flags = tagged ? kTagged : 0U};
+  return made;
+}
+
+Receive receive(std::uint64_t tag, std::uint64_t ignore = 0) {
+  Receive made;
+  made.tagged = true;
+  made.tag = tag;
+  made.ignore = ignore;
+  return made;
+}
+
+// What one gets that looks at all messages in their order.
+std::optional<std::uint64_t> oldest(const std::list<Message>& all, const Receive& receive) {
+  for (const auto& each : all)
+    if (fits(receive, each)) return each.head.data;
+  return std::nullopt;
+}
+
+class Sender : public Source {
+ public:
+  void pull(const Message& /*message*/, Receive&& /*receive*/) override {}
+  void done_with(Message& /*message*/) override {}
+};
+
+// By the dice: few and many messages, with and without tags, receives for some senders and tags.
+TEST(EarlyMessages, GoToReceivesInTheirOrder) {
+  std::mt19937_64 random(1);
+  const auto any = [&](std::uint64_t below) { return random() % below; };
+  for (const bool tagged : {true, false}) {
+    Early early;
+    std::list<Message> all;
+    for (std::uint64_t number = 0; number < 4'000; ++number) {
+      const bool fills = number / 500 % 2 == 0;  // then they become fewer
+      if (any(3) < (fills ? 2U : 1U)) {
+        const auto host = any(3), tag = any(40);
+        early.add(message(host, tag, number, tagged));
+        all.push_back(message(host, tag, number, tagged));
+        continue;
+      }
+      auto wanted = receive(any(41), any(2) == 0 ? 0 : any(64));
+      wanted.tagged = tagged;
+      if (any(2) == 0) wanted.source = address(any(4));
+      const auto expected = oldest(all, wanted);
+      const auto* const found = early.find(wanted);
+      ASSERT_EQ(found != nullptr, expected.has_value());
+      if (expected) ASSERT_EQ(found->head.data, *expected);
+      if (any(4) == 0) continue;
+      const auto got = early.take(wanted);
+      ASSERT_EQ(got.has_value(), expected.has_value());
+      if (!expected) continue;
+      ASSERT_EQ(got->head.data, *expected);
+      all.remove_if([&](const Message& each) { return each.head.data == *expected; });
+      ASSERT_EQ(early.empty(), all.empty());
+    }
+  }
+}
+
+// Whoever ends takes along what it has announced, and leaves what it has brought.
+TEST(EarlyMessages, OfAConnectionThatEndsAreThoseThatItHasBrought) {
+  for (const std::uint64_t each : {std::uint64_t{4}, std::uint64_t{Early::kFew}}) {
+    Matching matching;
+    Sender one, other;
+    const auto host = std::make_shared<OfHost>();
+    for (std::uint64_t i = 0; i < each; ++i)
+      for (auto* const from : {&one, &other}) {
+        auto made = message(from == &one ? 1 : 2, i, 0);
+        made.from = from;
+        made.announced = i % 2 == 0;
+        matching.add(std::move(made));
+      }
+    matching.forget(one, address(1), host);
+    EXPECT_EQ(host->left, each / 2 * kCostOfMessage);
+    EXPECT_EQ(matching.left_bytes(), host->left);
+    for (std::uint64_t i = 0; i < each; ++i) {
+      auto wanted = receive(i);
+      wanted.source = address(1);
+      EXPECT_EQ(matching.take_message(wanted).has_value(), i % 2 == 1);
+      EXPECT_TRUE(matching.take_message(receive(i)).has_value());
+    }
+    EXPECT_EQ(host->left, 0U);
+  }
+}
+
+// Processor time of this thread.
+std::chrono::nanoseconds time_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
+// A peer leaves messages that nobody wants. Looking at all of them takes a thousand times as long
+// as at a few.
+TEST(EarlyMessages, ThatNobodyWantsCostReceivesOfOthersLittle) {
+  constexpr std::uint64_t kMany = 32'000, kReceives = 500;
+  const auto time_to_look = [](std::uint64_t messages, bool directed, std::uint64_t ignore) {
+    Early early;
+    for (std::uint64_t i = 0; i < messages; ++i) early.add(message(1, i, i));
+    const auto began = time_now();
+    for (std::uint64_t i = 0; i < kReceives; ++i) {
+      // Some want any tag of a few, as programs of MPI do.
+      auto wanted = receive(std::uint64_t{1} << 40 | (ignore != 0 ? i % 4 << 20 : i), ignore);
+      if (directed) wanted.source = address(2);
+      EXPECT_EQ(early.find(wanted), nullptr);
+    }
+    return time_now() - began;
+  };
+  for (const bool directed : {true, false})
+    for (const std::uint64_t ignore : {0U, 0xffffU}) {
+      const auto few = time_to_look(Early::kFew, directed, ignore);
+      EXPECT_LT(time_to_look(kMany, directed, ignore), 100 * few)
+          << (directed ? "of one sender" : "of any sender") << ", ignoring " << ignore;
+    }
+}
+
+}  // namespace
+}  // namespace stp::fi::receives_test
