@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "tests/host/test_port.h"
 #include "tests/libfabric/rdm_stranger.h"
@@ -396,6 +398,37 @@ TEST_F(RdmPeer, SixteenMessagesOfOneLengthAreReadAtOnce) {
     if (from_tail != each.end()) ++apart;
   }
   EXPECT_GE(apart, kReads - 1);
+}
+
+// Processor time of this thread.
+std::chrono::nanoseconds time_now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
+// Of one byte each, so that one is read at a time, and the stranger does not serve that.
+TEST_F(RdmPeer, AnnouncedMessagesThatWaitForEachOtherCostReceivesLittle) {
+  constexpr std::size_t kMany = 3'000, kSome = 200;
+  ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
+  for (std::uint32_t i = 1; i <= kMany; ++i) {
+    stranger_.send(kAnnounced, head(7, 1, i, 1), kHead + 1);
+    stranger_.look(1);
+  }
+  stranger_.send(kEager, head(8, 0, 0, 1), kHead);
+  await_message(8);
+  std::vector<std::chrono::nanoseconds> times;
+  char got = 0;
+  for (std::size_t i = 0; i < kMany; ++i) {
+    const auto began = time_now();
+    ASSERT_EQ(fi_trecv(b_->ep.get(), &got, 1, nullptr, FI_ADDR_UNSPEC, 7, 0, nullptr), 0);
+    times.push_back(time_now() - began);
+  }
+  const auto median = [](auto from) {
+    std::nth_element(from, from + kSome / 2, from + kSome);
+    return from[kSome / 2];
+  };
+  EXPECT_LT(median(times.end() - kSome), 5 * median(times.begin()));
 }
 
 // They have left as much as their connections could keep: nobody else may leave more, until it is

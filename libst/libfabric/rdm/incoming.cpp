@@ -19,6 +19,9 @@ namespace {
 // question waits.
 constexpr std::size_t kMostAnswering = std::size_t{128} << 10;
 
+// Of the messages of a peer that wait to be read, so many are looked at each time.
+constexpr unsigned kMostLooks = 64;
+
 // One byte is read for an empty message.
 std::size_t read_length(const Op& op) {
   return std::max<std::size_t>(op.length, 1);
@@ -448,13 +451,14 @@ std::optional<std::size_t> Incoming::free_length(const Pending& pending) const {
   return std::nullopt;
 }
 
-// Of those that wait, each that can have a length of its own among those that are under way, and
-// memory.
+// Of the first that wait, each that can have a length of its own among those that are under way,
+// and memory. A peer may have announced ten thousands that can only be read one after the other.
 void Incoming::read_next() {
   auto& link = endpoint_.link();
   auto lacks_memory = !link.may_have_memory(lack_), waits_for_memory = false;
-  for (auto next = waiting_.begin();
-       next != waiting_.end() && reading_.size() < kMostReads && !broken_;) {
+  auto next = waiting_.begin();
+  for (auto looks = kMostLooks;
+       looks != 0 && next != waiting_.end() && reading_.size() < kMostReads && !broken_; --looks) {
     const auto length = free_length(*next);
     const auto lacks = lacks_memory && !is_registered(next->op->landing);
     if (!length || lacks) {
