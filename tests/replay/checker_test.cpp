@@ -26,6 +26,38 @@ TEST_F(Checking, memory_is_bounded_by_what_lives_and_not_by_the_length_of_the_tr
   EXPECT_TRUE(findings.empty()) << line_of(findings.front());
 }
 
+// As a vector of flags, each Block had 8 KiB for one frame.
+TEST_F(Checking, of_many_blocks_the_last_stu_costs_what_a_first_one_does) {
+  constexpr std::uint32_t kBlocks = 1'000, kLast = 65'535;
+  constexpr std::uint64_t kStu = 1'024;
+  connect(5, 1);
+  auto rmr = named(Op::kRequestMemoryRegion, 5, 1);
+  rmr.param = 1'024;
+  rmr.set_t_len((kLast + 1) * kStu);
+  rmr.s_id = 7;
+  say(rmr, kMacA, kMacB);
+  auto mra = rmr;
+  mra.op_flags = wire::op_flags(Op::kMemoryRegionAvailable);
+  mra.mx = 4;
+  mra.d_id = 7;
+  mra.s_id = 8;
+  say(mra, kMacB, kMacA);
+  const std::vector<std::byte> bytes(kStu);
+  const auto before = stp::test::live_bytes();
+  for (std::uint32_t i = 0; i < kBlocks; ++i) {
+    auto data = named(Op::kData, 5, 1);
+    data.param = kLast;
+    data.mx = 4;
+    data.bufx = kLast / 4;  // buffers of 4 KiB
+    data.offset = kLast % 4 * kStu;
+    data.d_id = 8;
+    data.b_num = i;
+    say(data, kMacA, kMacB, bytes);
+  }
+  EXPECT_TRUE(findings.empty()) << line_of(findings.front());
+  EXPECT_LE(stp::test::live_bytes(), before + kBlocks * 1'000);
+}
+
 TEST_F(Checking, endless_strangers_are_forgotten) {
   for (unsigned i = 0; i < 140'000; ++i) {
     auto h = named(Op::kNoOperation, static_cast<std::uint16_t>(1 + i % 60'000), 7);

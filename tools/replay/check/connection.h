@@ -169,6 +169,24 @@ struct Request {
   }
 };
 
+// STU_nums. Their memory is that of how many there are, not of how large the largest one is: a
+// hostile file may have one of each Block, the last.
+class StuNumbers {
+ public:
+  void add(std::uint16_t number) {
+    constexpr unsigned kBits = 64;
+    auto& word = words_[number / kBits];
+    const auto bit = std::uint64_t{1} << number % kBits;
+    if ((word & bit) == 0) ++size_;
+    word |= bit;
+  }
+  [[nodiscard]] std::uint32_t size() const { return size_; }
+
+ private:
+  std::unordered_map<std::uint16_t, std::uint64_t> words_;
+  std::uint32_t size_ = 0;
+};
+
 struct Block {
   // Of a Put, known only after STU 0 was seen. Until then `tile` is the place of its tile 0.
   std::optional<std::uint64_t> start;
@@ -181,12 +199,11 @@ struct Block {
   bool heeded = false;                 // the sender has said that it sends no more than that
   std::optional<std::uint16_t> flags;  // Order and Silent of its first STU
   std::optional<std::uint32_t> last;   // STU_num of the STU with Last
-  std::vector<bool> seen;              // by STU_num
-  std::uint32_t seen_count = 0;
+  StuNumbers seen;
   std::unordered_map<std::uint32_t, std::size_t> sums;  // of bytes, by STU_num
   bool slot_counted = false;
 
-  [[nodiscard]] bool whole() const { return last && seen_count == *last + 1; }
+  [[nodiscard]] bool whole() const { return last && seen.size() == *last + 1; }
 };
 
 // A Transfer or region, at the side that receives its DATA, by R_id.

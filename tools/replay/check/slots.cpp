@@ -169,7 +169,7 @@ void Checker::Impl::check_b_seq(const Said& said, Landing& landing) {
       said.c.lossy = true;
       report(said, Rule::kCaptureLoss, "",
              "Block " + std::to_string(k) + " is acknowledged, and " +
-                 std::to_string(*block->last + 1 - block->seen_count) +
+                 std::to_string(*block->last + 1 - block->seen.size()) +
                  " of its STUs are not in the capture");
     }
     landing.blocks.erase(k);  // all later frames of it are duplicates

@@ -477,11 +477,7 @@ bool Checker::Impl::place(const Said& said, Block& block, std::uint64_t low, std
     report(said, Rule::kBlockFlags, "Order and Silent as on the Block's other STUs",
            operation_text(said.frame));
   if (!check_tiling(said, block)) return false;
-  if (block.seen.size() <= h.param) block.seen.resize(std::size_t{h.param} + 1);
-  if (!block.seen[h.param]) {
-    block.seen[h.param] = true;
-    ++block.seen_count;
-  }
+  block.seen.add(h.param);
   if (h.has(flag::kLast)) block.last = h.param;
   if (block.whole()) {
     auto& passed = said.to.with_traffic().passed;
