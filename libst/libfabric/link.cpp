@@ -540,7 +540,10 @@ void Dialers::run() {
     const auto now = now_.insert(now_.end(), {dial.owner, dial.connection, is_silent(dial)});
     const auto status = lock.without([&] { return connect_(dial); });
     note(dial, status);
-    if (status != 0) dial.owner->not_dialed(status);
+    if (status != 0)
+      dial.owner->not_dialed(status);
+    else
+      dial.owner->dialed();
     now_.erase(now);
     changed_.notify_all();
   }

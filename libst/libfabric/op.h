@@ -28,6 +28,8 @@ class Owner {
   virtual void connection_event(const stm_event_t& event) = 0;
   // Connecting could not begin.
   virtual void not_dialed(int status) = 0;
+  // It has begun: operations may be posted.
+  virtual void dialed() {}
   // A message has arrived in `buffer`, or the receive has failed.
   virtual void arrived(RxBuffer& buffer, const stm_event_t& event) = 0;
   // The peer asks to read.

@@ -40,6 +40,18 @@ TEST_F(RdmMessage, TaggedMessagesOfEachSizeArriveWhetherAwaitedOrNot) {
     }
 }
 
+// A program that has injected a message may make no more calls for long: a rank that computes after
+// a barrier, say.
+TEST_F(RdmMessage, WhatIsInjectedBeforeTheConnectionIsUpArrivesWithoutFurtherCalls) {
+  b_->others.clear();
+  std::vector<char> got(8);
+  const auto sent = pattern(8);
+  ASSERT_EQ(fi_trecv(b_->ep.get(), got.data(), 8, nullptr, FI_ADDR_UNSPEC, 7, 0, &got), 0);
+  ASSERT_EQ(fi_tinject(a_->ep.get(), sent.data(), 8, to_b_, 7), 0);
+  EXPECT_EQ(b_->completed(b_->rx.get()).op_context, &got);
+  EXPECT_EQ(got, sent);
+}
+
 // Those of some length are put into a lane, as long as it has room: in whatever order receives are
 // posted, however often it is used up.
 TEST_F(RdmMessage, ManyMessagesOfAllLengthsKeepTheirOrderAndTheirBytes) {

@@ -66,6 +66,7 @@ class Outgoing final : public SendingConnection {
 
   void connection_event(const stm_event_t& event) override;
   void not_dialed(int status) override;
+  void dialed() override;
   void arrived(RxBuffer& buffer, const stm_event_t& event) override;
   void serve(const stm_event_t& event) override;
   void part_done(Op& op, int status) override;
@@ -87,6 +88,10 @@ class Outgoing final : public SendingConnection {
   [[nodiscard]] bool has_waiting() const {
     return !waiting_.empty() || !announced_.empty() || !pulls_.empty() || !asks_.empty() ||
            gathered_ != nullptr;
+  }
+  // It can be posted now: an operation may wait for what the peer says when it accepts.
+  [[nodiscard]] bool may_begin(const Op& op) const {
+    return up_ || ended_ || (dialed_ && op.action == Action::kMessage);
   }
   int begin(Op& op);
   int begin_several(Op& op);
@@ -112,7 +117,7 @@ class Outgoing final : public SendingConnection {
 
   Endpoint& endpoint_;
   const Address peer_;
-  bool up_ = false;
+  bool dialed_ = false, up_ = false;
   bool peer_counts_ = false;      // accesses to its memory
   bool takes_several_ = false;    // messages as one
   std::size_t late_ = 0;          // messages under way that have found no room, or several as one

@@ -70,7 +70,7 @@ int Outgoing::post(Op& op) {
   if (op.injected && !op.in_steps) op.stm_flags |= STM_LAZY;
   if (gathered_ != nullptr)
     if (const auto error = send_gathered(); error != 0) return error;
-  if (up_ || ended_) return begin(op);
+  if (waiting_.empty() && may_begin(op)) return begin(op);
   waiting_.push_back(&op);
   return 0;
 }
@@ -184,8 +184,11 @@ int Outgoing::begin_laned(Op& op) {
 }
 
 void Outgoing::flush() {
-  for (auto* const op : std::exchange(waiting_, {}))
-    if (const auto error = begin(*op); error != 0) part_done(*op, error);
+  while (!waiting_.empty() && may_begin(*waiting_.front())) {
+    auto& op = *waiting_.front();
+    waiting_.pop_front();
+    if (const auto error = begin(op); error != 0) part_done(op, error);
+  }
 }
 
 void Outgoing::part_done(Op& op, int status) {
@@ -265,6 +268,14 @@ void Outgoing::not_dialed(int status) {
   endpoint_.has_ended(*this);
   endpoint_.not_reached(peer_, status);
   if (status == -EHOSTUNREACH) endpoint_.fell_silent(peer_, status);
+}
+
+// What the program has injected is complete for it. It may make no more calls, so these messages do
+// not wait for one that takes the event that the connection is up.
+void Outgoing::dialed() {
+  if (connection_ == nullptr) return;
+  dialed_ = true;
+  flush();
 }
 
 void Outgoing::give_up(int status) {
