@@ -4,10 +4,11 @@
 # The tests that MPICH has for messages, collective operations, datatypes, one-sided operations, communicators and
 # threads, built with Debian's Open MPI. What passes over Open MPI's own TCP (btl tcp) has to pass over stp, in at most
 # three times as long, where below a second nothing is compared; unless Open MPI's mtl ofi fails over libfabric's own tcp,
-# too. The ranks are on one stpd, on two, and on memif. mpich.exclude names what is not run, and why, and
+# too. The ranks are on one stpd, on two, on memif, and on links udp: of their own on two hosts. mpich.exclude names what is not run, and why, and
 # mpich_rdma.exclude what is not run by btl ofi. The sources are Debian's (mpich_*.orig.tar.xz), or mpich-tests.tar.*: what is given, in the folder that STP_PEERS
-# names, or Debian's fetched by apt-get. STP_MPICH names those to run, as a regular expression ("rma put", say), STP_MPICH_WAYS how ("one-4 one-2 two-4 two-2 memif-2 rdma-2":
-# the number of ranks is the most that a test gets; "rdma": the set rma on two stpd's, by btl ofi and osc rdma).
+# names, or Debian's fetched by apt-get. STP_MPICH names those to run, as a regular expression ("rma put", say), STP_MPICH_WAYS how
+# ("one-4 one-2 two-4 two-2 memif-2 udp-4 udp-2 rdma-2 rudp-2": the number of ranks is the most that a test gets; "rdma" and
+# "rudp": the set rma by btl ofi and osc rdma, on two stpd's and on links udp:).
 # BUILD-DIRECTORY/consumers/mpich.results has a line for each, with its times.
 here=$(realpath "$(dirname "$0")")
 . "$here/../end_to_end/setup.sh"
@@ -128,7 +129,7 @@ run() {
       options+=("${yields[@]}" --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include tcp "${by_messages[@]}")
       first="-x IPATH_NO_BACKTRACE -x FI_PROVIDER=tcp" second=$first
       ;;
-    tcp-two | tcp-rdma) options+=("${yields[@]}" "${over_btl[@]}" --mca btl_tcp_if_include stp0) ;;
+    tcp-two | tcp-udp | tcp-r*) options+=("${yields[@]}" "${over_btl[@]}" --mca btl_tcp_if_include stp0) ;;
     tcp-*) options+=("${yields[@]}" "${over_btl[@]}" --mca btl_tcp_if_include lo) ;;
     stp-one) options+=("${does_not_yield[@]}" "${over[@]}" "${by_messages[@]}") first+=" -x STP_LINK=stpd:$work/one.sock" second=$first ;;
     stp-two | stp-rdma)
@@ -136,12 +137,17 @@ run() {
       if [ "$way" = two ]; then options+=("${by_messages[@]}"); else options+=("${one_sided[@]}"); fi
       first+=" -x STP_LINK=stpd:$work/a.sock" second+=" -x STP_LINK=stpd:$work/b.sock"
       ;;
+    stp-udp | stp-rudp)
+      options+=("${does_not_yield[@]}" "${over[@]}")
+      if [ "$way" = udp ]; then options+=("${by_messages[@]}"); else options+=("${one_sided[@]}"); fi
+      first+=" -x STP_LINK=udp:stp0,port=0" second=$first
+      ;;
     stp-memif)
       options+=("${does_not_yield[@]}" "${over[@]}" "${by_messages[@]}")
       first+=" -x STP_LINK=$(memif server 2)" second+=" -x STP_LINK=$(memif client 1)"
       ;;
   esac
-  if [ "$way" = two ] || [ "$way" = rdma ]; then
+  if [ "$way" != one ] && [ "$way" != memif ]; then
     options+=("${two_hosts[@]}")
     first+=" --host $hosts.1:4" second+=" --host $hosts.2:4"
   fi
@@ -191,7 +197,7 @@ of_rdma() { grep "^rma " | without mpich_rdma.exclude; }
 # go MODE: all tests in one of the ways, such as one-4.
 go() {
   local way=${1%-*} most=${1#*-} each those=(cat)
-  [ "$way" != rdma ] || those=(of_rdma)
+  [[ $way != r* ]] || those=(of_rdma)
   while read -r -a each; do
     [ -x "$programs/test/mpi/${each[0]}/${each[1]}" ] || { not_built=$((not_built + 1)) && continue; }
     compare "$way" "${each[@]}"
@@ -207,7 +213,7 @@ go() {
   done < <(chosen "$most" | "${those[@]}")
 }
 # What two ranks at most change: tests for more of them run with two.
-for mode in ${STP_MPICH_WAYS:-one-4 two-4 one-2 two-2 memif-2 rdma-2}; do
+for mode in ${STP_MPICH_WAYS:-one-4 two-4 one-2 two-2 memif-2 udp-4 udp-2 rdma-2 rudp-2}; do
   go "$mode"
   awk -F ' [|] ' -v mode="$mode" '
     $1 != mode { next }
