@@ -72,11 +72,13 @@ FabricLink::FabricLink()
       short_laned_(kShortLaned, kSlots, kMostShortLaned),
       laned_(kLaned, kFirstLaned, kMostLaned) {
   dialers_ = std::make_unique<Dialers>(mutex_, begin_connect);
+  clerk_ = std::make_unique<Clerk>(mutex_, [this] { let_leave(); });
 }
 
 FabricLink::~FabricLink() {
   hearing.ends(this);
   dialers_.reset();  // their threads use what follows
+  clerk_.reset();
   blocks_.clear();
   if (domain_ != nullptr) stm_domain_close(domain_);
 }
@@ -170,6 +172,13 @@ void FabricLink::let_look_again() {
     owner->look_again();
   }
   if (awaiting_.empty()) awaiting_since_ = {};
+}
+
+void FabricLink::let_leave() {
+  for (auto* const owner : std::exchange(leaving_, {})) {
+    owner->leaves_soon_ = false;
+    owner->leave();
+  }
 }
 
 bool FabricLink::rest_to_look_again() {
@@ -546,6 +555,41 @@ void Dialers::run() {
       dial.owner->dialed();
     now_.erase(now);
     changed_.notify_all();
+  }
+}
+
+Clerk::Clerk(LinkMutex& mutex, std::function<void()> work)
+    : mutex_(mutex), work_(std::move(work)) {}
+
+Clerk::~Clerk() {
+  {
+    const LinkLock lock(mutex_);
+    closing_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Clerk::call() {
+  mutex_.is_held();
+  if (std::exchange(called_, true)) return;
+  try {
+    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error&) {
+    called_ = false;  // the program does it with its calls
+    return;
+  }
+  changed_.notify_all();
+}
+
+void Clerk::run() {
+  LinkLock lock(mutex_);
+  for (;;) {
+    while (!called_ && !closing_) lock.wait(changed_);
+    if (!closing_) lock.without([] { std::this_thread::sleep_for(kRest); });
+    if (closing_) return;
+    called_ = false;
+    work_();
   }
 }
 

@@ -328,6 +328,31 @@ class Dialers {
   bool closing_ STP_GUARDED_BY(mutex_) = false;
 };
 
+// A thread for what cannot wait for the program, which may make no more calls.
+class Clerk {
+ public:
+  // Later, so that more comes together.
+  static constexpr std::chrono::milliseconds kRest{1};
+
+  // `work` is done with the mutex.
+  Clerk(LinkMutex& mutex, std::function<void()> work);
+  ~Clerk();
+  Clerk(const Clerk&) = delete;
+  Clerk& operator=(const Clerk&) = delete;
+
+  // With the mutex, which callers know as the link's: there is work.
+  void call();
+
+ private:
+  void run();
+
+  LinkMutex& mutex_;
+  const std::function<void()> work_;
+  std::thread thread_;  // since the first call
+  std::condition_variable_any changed_;
+  bool called_ STP_GUARDED_BY(mutex_) = false, closing_ STP_GUARDED_BY(mutex_) = false;
+};
+
 // ---- sleeping on it ----
 
 class FabricLink;
@@ -511,6 +536,15 @@ class FabricLink {
     owes_calls_ = true;
   }
   void stop_telling(const Owner& owner) { std::erase(telling_, &owner); }
+  // Calls leave() in a millisecond or two, in another thread.
+  void leave_soon(Owner& owner) {
+    if (std::exchange(owner.leaves_soon_, true)) return;
+    leaving_.push_back(&owner);
+    clerk_->call();
+  }
+  void stop_leaving(Owner& owner) {
+    if (std::exchange(owner.leaves_soon_, false)) std::erase(leaving_, &owner);
+  }
   // How long to sleep at most. nullopt: for ever.
   [[nodiscard]] std::optional<std::chrono::milliseconds> look_again_in() const;
   // Before a program may sleep. True: it should look again instead.
@@ -537,6 +571,7 @@ class FabricLink {
   void tell();
   void call_owners(bool idle);
   void let_look_again();
+  void let_leave();
   void look_for_loss();
   void look_around();
   void look_for_late_peers();
@@ -561,7 +596,7 @@ class FabricLink {
   Clock::time_point look_at_{};  // when to check next for the loss of the link
   Slots slots_, short_slots_, notes_, short_laned_, laned_;
   Registrations registrations_;  // before the operations that have them
-  std::vector<Owner*> awaiting_, telling_;
+  std::vector<Owner*> awaiting_, telling_, leaving_;
   bool owes_calls_ = false;             // to some of these
   Clock::time_point awaiting_since_{};  // none of them had what it waits for since
   std::vector<Watched> watched_;
@@ -572,6 +607,7 @@ class FabricLink {
   std::vector<Op*> free_ops_;
 
   std::unique_ptr<Dialers> dialers_;
+  std::unique_ptr<Clerk> clerk_;
 };
 
 // Whether the program has registered the memory that they are, so that they need no copy.

@@ -40,13 +40,15 @@ class Owner {
   virtual void look_again() {}
   // It has asked for it (FabricLink::tell_later).
   virtual void tell() {}
+  // It has asked for it (FabricLink::leave_soon).
+  virtual void leave() {}
 
  protected:
   ~Owner() = default;
 
  private:
   friend class FabricLink;
-  bool awaits_ = false;
+  bool awaits_ = false, leaves_soon_ = false;
 };
 
 // Of connection requests.

@@ -52,6 +52,18 @@ TEST_F(RdmMessage, WhatIsInjectedBeforeTheConnectionIsUpArrivesWithoutFurtherCal
   EXPECT_EQ(got, sent);
 }
 
+// Short messages that find no room wait for others to leave with, while the program goes on.
+TEST_F(RdmMessage, ManyThatAreInjectedArriveWithoutFurtherCalls) {
+  constexpr std::size_t kMany = 100;
+  send_early("first", 6);
+  std::vector<char> got(8);
+  receive(got, 6);
+  b_->others.clear();
+  for (std::size_t i = 0; i < kMany; ++i)
+    ASSERT_EQ(fi_tinject(a_->ep.get(), pattern(8).data(), 8, to_b_, 7), 0);
+  for (std::size_t i = 0; i < kMany; ++i) ASSERT_EQ(receive(got, 7).len, 8U) << i;
+}
+
 // Those of some length are put into a lane, as long as it has room: in whatever order receives are
 // posted, however often it is used up.
 TEST_F(RdmMessage, ManyMessagesOfAllLengthsKeepTheirOrderAndTheirBytes) {

@@ -71,6 +71,7 @@ class Outgoing final : public SendingConnection {
   void serve(const stm_event_t& event) override;
   void part_done(Op& op, int status) override;
   void look_again() override;
+  void leave() override;
 
  private:
   static constexpr std::size_t kMostLate = 2;

@@ -47,6 +47,7 @@ Outgoing::Outgoing(Endpoint& endpoint, const Address& peer)
 
 Outgoing::~Outgoing() {
   endpoint_.link().stop_awaiting(*this);
+  endpoint_.link().stop_leaving(*this);
   question_.release();
   for (auto* const word : words_) endpoint_.words().give_back(*word, false);
 }
@@ -652,6 +653,7 @@ ssize_t Endpoint::start_copied(Op& op, Outgoing& to, std::uint64_t flags, int er
       return false;
     }
     to.gather(made);
+    link_.leave_soon(to);
   }
   auto& op = *to.gathered();
   auto* place = op.note.data + op.length;
@@ -689,6 +691,11 @@ int Outgoing::send_gathered() {
 void Outgoing::one_arrived() {
   if (late_ != 0) --late_;
   if (gathered_ != nullptr && !ended_ && late_ < kMostLate) send_gathered();
+}
+
+// The program may make no more calls, and so hear of no message that has arrived.
+void Outgoing::leave() {
+  if (gathered_ != nullptr && !ended_) send_gathered();
 }
 
 void Outgoing::look_again() {
