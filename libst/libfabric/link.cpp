@@ -28,6 +28,8 @@ namespace {
 // Places are reserved, not made.
 constexpr std::size_t kQueueCapacity = std::size_t{1} << 20;
 static_assert(4 * kMostPosted <= kQueueCapacity);  // so what an endpoint has posted finds them
+// Of each connection: the queue that a stpd shares takes 24 KiB. A ring has 16 messages.
+constexpr std::uint32_t kChannelSlots = 64;
 // How many are registered together, at first and at most.
 constexpr std::size_t kSlots = 16, kMostSlots = 128;
 constexpr std::size_t kShort = 4096, kMostShort = 256;
@@ -87,6 +89,7 @@ int FabricLink::open(const std::string& text) {
   stm_domain_attr_t attr{};
   attr.size = sizeof attr;
   attr.link = text.c_str();
+  attr.slots = kChannelSlots;
   target_ = UdpTarget(text);
   driven_by_stpd_ = text.starts_with("stpd:");
   if (!driven_by_stpd_) idle_.no_stpd_drives_it();

@@ -57,7 +57,7 @@ int Connection::send_at_once(const Pieces& bytes) {
   session_->sequencer.expire(domain_->time());
   const auto error = operations_.send_at_once(*session_, bytes, posted_);
   if (error == -ENOBUFS) return confirm_quiet_puts(), -EAGAIN;
-  if (error != 0) return error;
+  if (error != 0) return has_posted(), error;
   ++posted_;
   has_posted();
   return 0;
@@ -66,6 +66,10 @@ int Connection::send_at_once(const Pieces& bytes) {
 void Connection::has_posted() {
   domain_->mutex().is_held();
   send_soon();
+  if (session_->eager_out.waits_for_pages()) [[unlikely]] {
+    domain_->visit(*this);
+    domain_->look_before(domain_->time());
+  }
   // Mostly its deadline is that of what was posted before.
   if (session_->sequencer.next_deadline() < domain_->due(entry_)) domain_->look_before(*this);
 }
@@ -203,7 +207,8 @@ bool Connection::wants_another_look() const {
 bool Connection::waits_for_this_side() const {
   if (!read_requests_.empty()) return true;
   if (!session_) return false;
-  return session_->arrived() != nullptr || (!over() && session_->sequencer.has_offers());
+  return session_->arrived() != nullptr ||
+         (!over() && (session_->sequencer.has_offers() || session_->waits_for_memory()));
 }
 
 void Connection::advance(Time now) {
@@ -237,6 +242,8 @@ bool Connection::move(Time now) {
   Completion c;
   while (!over() && sequencer.next_completion(c)) on_completion(c);
   if (over()) return false;
+  if (session_->eager_in.is_asked()) [[unlikely]]
+    serve_ring();
   // A peer sends a message or a request only after it has learned that it was accepted. So its
   // confirmation was lost.
   if (facts().greeting == Greeting::kAccepts &&
@@ -320,9 +327,7 @@ void Connection::on_read_request(const Completion& c) {
 void Connection::on_region_request(const Completion& c) {
   domain_->mutex().is_held();
   auto& sequencer = session_->sequencer;
-  if (c.tag == kEagerKey &&
-      session_->eager_in.serve(sequencer, c.request, session_->staging, endpoint_))
-    return;
+  if (c.tag == kEagerKey && session_->eager_in.ask(c.request)) return serve_ring();
   // Whoever knows a key is no peer of the program before that has accepted it.
   const bool accepted = !listener_ && facts().greeting != Greeting::kRejects;
   const auto access = accepted ? domain_->find_access(c.tag) : nullptr;
@@ -334,6 +339,16 @@ void Connection::on_region_request(const Completion& c) {
   }
   served_regions_.serve(sequencer, c, landing,
                         {.base = access->terms().address, .access = access->terms().access});
+}
+
+// If there is no memory for it now, the peer waits for the answer.
+void Connection::serve_ring() {
+  domain_->mutex().is_held();
+  auto& staging = domain_->staging();
+  const auto ring = staging.take_ring();
+  if (ring && !session_->eager_in.serve(session_->sequencer, *ring, endpoint_))
+    staging.give_back(*ring);
+  if (!ring && staging.refuses_rings()) session_->eager_in.refuse(session_->sequencer);
 }
 
 void Connection::query(stm_connection_info_t& info) const {
@@ -511,7 +526,7 @@ bool Connection::opened(Time now) {
   peer_port_ = static_cast<std::uint16_t>(info.remote_port);
   STP_ASSERT(!session_, "a connection is opened once");
   session_.emplace(SequencerConfig::of(info), staging_, endpoint_);
-  if (reports_.frugal()) session_->be_frugal();
+  if (reports_.frugal()) session_->eager_in.be_frugal();
   domain_->living_peers().add(peer_mac_);
   domain_->silent_peers().remove(peer_mac_);
   client::station_answers(peer_mac_, now);
@@ -543,7 +558,7 @@ int Connection::accept(Outlets outlets, const Hello& hello) {
     reports_.close();
     return 0;
   }
-  if (reports_.frugal()) session_->be_frugal();
+  if (reports_.frugal()) session_->eager_in.be_frugal();
   decide(Event::kAccept, hello);
   return 0;
 }
@@ -577,7 +592,10 @@ void Connection::up() {
   if (!state_.advance(Event::kAgreed)) return;
   handshake_.stop_waiting();
   reports_.tell(STM_CONNECTED, 0);
-  session_->eager_out.ask(session_->sequencer);
+  if (reports_.frugal())
+    session_->eager_out.ask_later();
+  else
+    session_->eager_out.ask(session_->sequencer);
 }
 
 // ---- how it ends: by either program, by the link, or by a timeout ----
@@ -705,7 +723,9 @@ void Connection::go_on_ending() {
   STP_ASSERT(operations_.empty() && !receives_.has_matched(), "all is told before the end is");
   state_.must(Event::kLetGo);
   if (channel_.is_taken()) channel_.leave();
-  if (session_) session_->leave_rings();
+  if (session_)
+    if (const auto ring = session_->leave_rings(); ring.base != nullptr)
+      domain_->staging().give_back(ring);
   if (staging_.base != nullptr) domain_->staging().give_back(staging_);
   staging_ = {};
   // If the program has not accepted or rejected the connection yet, it learns of the end when it

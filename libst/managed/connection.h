@@ -166,6 +166,7 @@ class alignas(kCacheLine) Connection : public std::enable_shared_from_this<Conne
   void on_completion(const Completion& c);
   void on_read_request(const Completion& c);
   void on_region_request(const Completion& c);
+  void serve_ring();
   void on_region(const Completion& c);
 
   // How it ends.

@@ -126,11 +126,13 @@ int Domain::provide_staging() {
   const Lock control(control_mutex_);
   {
     const Lock guard(mutex_);
-    needs_staging_ = false;
     look_for_connections_ = true;
-    if (staging_.has_free()) return 0;
+    if (closed()) return -ECANCELED;
   }
-  return closed() ? -ECANCELED : staging_.grow(shared_from_this());
+  const auto error = staging_.grow(shared_from_this());
+  const Lock guard(mutex_);
+  places_freed_ = true;  // who waits for memory looks again
+  return error;
 }
 
 void Domain::close_endpoint(EndpointId endpoint) {

@@ -24,6 +24,7 @@
 #include "libst/managed/life.h"
 #include "libst/managed/memory.h"
 #include "libst/managed/queue.h"
+#include "libst/managed/staging.h"
 #include "libst/managed/turns.h"
 
 namespace stp::managed {
@@ -208,9 +209,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
   void free_mx(EndpointId endpoint, std::uint16_t mx);
 
   [[nodiscard]] EndpointId first_endpoint() const { return first_endpoint_; }
-  void need_staging() STP_REQUIRES(mutex_) { needs_staging_ = true; }
-
-  // Makes sure that a connection can have a block of staging. Returns 0, or a negative errno.
+  // Makes sure that a connection can have a block of staging, and its ring. Returns 0, or a
+  // negative errno.
   int provide_staging();
   int poll(Queue& queue, stm_event_t* events, int max);
   int wait(Queue& queue, int threshold, stm_event_t* events, int max, Time deadline);
@@ -274,7 +274,6 @@ class Domain : public std::enable_shared_from_this<Domain> {
   bool look_for_connections_ STP_GUARDED_BY(mutex_) = false;
   bool places_freed_ STP_GUARDED_BY(mutex_) = false;
   bool link_lost_ STP_GUARDED_BY(mutex_) = false;
-  bool needs_staging_ STP_GUARDED_BY(mutex_) = false;
   Agenda agenda_ STP_GUARDED_BY(mutex_);
   std::vector<Agenda::Entry*> gone_ STP_GUARDED_BY(mutex_);
   std::vector<Connection*> unsent_ STP_GUARDED_BY(mutex_);  // with something to send

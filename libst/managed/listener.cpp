@@ -54,7 +54,7 @@ void Listener::accept() {
 bool Listener::take_one() {
   domain_->mutex().is_held();
   if (!domain_->staging().has_free()) {
-    domain_->need_staging();
+    domain_->staging().want_block();
     return false;
   }
   Payload payload;

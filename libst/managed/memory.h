@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Memory of a domain: what the program has registered, the parts of it that peers may access, and
-// the library's own.
+// Memory of a domain: what the program has registered, and the parts of it that peers may access.
 #pragma once
 
 #include <cstddef>
@@ -227,98 +226,6 @@ class MemoryCache {
   const std::uint32_t state_;
   Kept kept_;
   std::size_t bytes_ = 0;
-};
-
-// The library's own memory, registered with a domain: each connection has one block of it, for the
-// handshake and for eager messages (see session.h).
-
-inline constexpr std::size_t kHelloSize = 2048;
-inline constexpr std::size_t kEagerSlot = 4096;
-inline constexpr std::uint32_t kEagerSlots = 16;
-// Where a short message of a slot is sent from: those of all slots are in one page.
-inline constexpr std::size_t kEagerCell = 256;
-inline constexpr std::size_t kStagingBlock =
-    2 * kHelloSize + 2 * kEagerSlots * kEagerSlot + kEagerSlots * kEagerCell;
-
-// Who keeps the pages of a ring. Where the link is in this process, a page is there once something
-// has been written into it. Of connections that are to be frugal, the rings that are used first
-// keep theirs, so that messages cost no system call. The others give back those of each message
-// that is taken, or sent: so many peers cost little, however much they send.
-class RingKeepers {
- public:
-  static constexpr std::size_t kMost = 256;  // 16 MiB
-
-  // False: there are as many as there may be.
-  [[nodiscard]] bool add() {
-    if (count_ == kMost) return false;
-    ++count_;
-    return true;
-  }
-  void remove() {
-    STP_ASSERT(count_ > 0, "who no longer keeps its pages has kept them");
-    --count_;
-  }
-
- private:
-  std::size_t count_ = 0;
-};
-
-// One connection's block.
-struct Staging {
-  std::byte* base = nullptr;
-  Memory* memory = nullptr;
-  RingKeepers* keepers = nullptr;  // nullptr: its pages are there for good
-
-  // Nobody needs what is in these whole pages any more, and nobody writes there now.
-  void give_back(std::byte* pages, std::size_t size) const;
-
-  [[nodiscard]] std::byte* hello_out() const { return base; }
-  [[nodiscard]] std::byte* hello_in() const { return base + kHelloSize; }
-  [[nodiscard]] std::byte* cell_out(std::uint32_t slot) const {
-    return base + 2 * kHelloSize + slot * kEagerCell;
-  }
-  // Not by slot: see EagerOut.
-  [[nodiscard]] std::byte* page_out(std::uint32_t page) const {
-    return cell_out(kEagerSlots) + page * kEagerSlot;
-  }
-  [[nodiscard]] std::byte* eager_in(std::uint32_t slot) const {
-    return page_out(kEagerSlots + slot);
-  }
-};
-
-class StagingArea {
- public:
-  // The caller holds the domain's control mutex but not the domain's own. Returns 0 or a negative
-  // errno.
-  int grow(const std::shared_ptr<Domain>& domain);
-  // The other functions need the domain's own mutex.
-  [[nodiscard]] bool has_free() const { return !free_.empty(); }
-  Staging take();
-  void give_back(const Staging& block) {
-    STP_ASSERT(block.base != nullptr && free_.size() < blocks_,
-               "a block that comes back was taken");
-    if (!chunks_.empty()) block.give_back(block.base, kStagingBlock);  // else it is unmapped
-    free_.push_back(block);
-  }
-  // Under the control mutex. No block is in use.
-  void unbind();
-
- private:
-  struct Unmap {
-    std::size_t size;
-    void operator()(std::byte* memory) const;
-  };
-  struct Chunk {
-    std::unique_ptr<std::byte, Unmap> bytes;
-    std::shared_ptr<Memory> memory;
-  };
-  // Blocks per chunk: as many as there are already, within these bounds. Each chunk costs the
-  // service several requests.
-  static constexpr std::size_t kFewest = 8, kMost = 256;
-  std::size_t blocks_ = 0;
-  std::vector<Chunk> chunks_;
-  std::vector<Staging> free_;
-  RingKeepers keepers_;
 };
 
 // A part of registered memory that peers may access by its key.

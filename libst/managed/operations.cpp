@@ -169,6 +169,7 @@ int Operations::begin_send(Session& session, Operation& operation) {
       session.eager_out.send(session.sequencer, session.staging, operation, {.parts = {&whole, 1}},
                              session.eager_in, may_be_quiet(operation)) == 0)
     return 0;
+  if (lacks_pages(session, operation.length)) return session.eager_out.wait_for_pages(), -EAGAIN;
   return begin_write(session, operation);
 }
 
@@ -178,7 +179,9 @@ int Operations::send_at_once(Session& session, const Pieces& bytes, std::uint64_
   if (ring.is_open() && operation.length > ring.most()) return -EMSGSIZE;
   const auto waits =
       list_.waiting() != nullptr || ((operation.flags & STM_FENCE) != 0 && !list_.empty());
-  if (waits || !goes_by_ring(session, operation.length)) return -EAGAIN;
+  if (waits) return -EAGAIN;
+  if (!goes_by_ring(session, operation.length))
+    return prepare_ring(session, operation.length), -EAGAIN;
   if (!post(posted)) return -ENOBUFS;
   auto& added = *list_.waiting();
   if (session.eager_out.send(session.sequencer, session.staging, added, bytes, session.eager_in,
@@ -191,16 +194,31 @@ int Operations::send_at_once(Session& session, const Pieces& bytes, std::uint64_
   return -EAGAIN;
 }
 
+// For a message of that length, which is tried again.
+void Operations::prepare_ring(Session& session, std::uint64_t length) const {
+  if (lacks_pages(session, length)) return session.eager_out.wait_for_pages();
+  static_cast<void>(session.eager_out.opens_for(session.sequencer, length));
+}
+
 // The ring saves a round trip and costs two copies. Among other Writes, the round trip of a long
 // message costs no time.
 bool Operations::goes_by_ring(const Session& session, std::uint64_t length) const {
+  return session.eager_out.has_room(length) && saves_time(length);
+}
+
+bool Operations::lacks_pages(const Session& session, std::uint64_t length) const {
+  return session.eager_out.lacks_pages(length) && saves_time(length);
+}
+
+bool Operations::saves_time(std::uint64_t length) const {
   constexpr std::uint64_t kLong = eager_most(2);
-  return session.eager_out.has_room(length) && (length <= kLong || !writes_.any());
+  return length <= kLong || !writes_.any();
 }
 
 int Operations::begin_write(Session& session, Operation& operation) {
   const bool is_message = operation.kind == Kind::kSend;
-  if (is_message && session.eager_out.may_open_for(operation.length)) return -EAGAIN;
+  if (is_message && session.eager_out.opens_for(session.sequencer, operation.length))
+    return -EAGAIN;
   const auto waits_for_ring =
       is_message && session.eager_out.is_open() && operation.length <= session.eager_out.most();
   if (waits_for_ring ? !writes_.may_begin_message() : !writes_.may_begin()) return -EAGAIN;

@@ -264,6 +264,10 @@ class Operations {
   int begin_remote(Session& session, Operation& operation);
   int access(Session& session, const Operation& operation, const RemoteRegion& region);
   [[nodiscard]] bool goes_by_ring(const Session& session, std::uint64_t length) const;
+  // It would, if there were pages for it.
+  [[nodiscard]] bool lacks_pages(const Session& session, std::uint64_t length) const;
+  [[nodiscard]] bool saves_time(std::uint64_t length) const;
+  void prepare_ring(Session& session, std::uint64_t length) const;
   [[nodiscard]] bool may_be_quiet(const Operation& operation) const;
   // Completes the operation. Its place may be reused at once.
   void complete(Operation& operation, int status, std::uint64_t length = 0,

@@ -137,7 +137,7 @@ Receives::Breach Receives::match_eager(Session& session, const EagerIn::Arrived&
   STP_ASSERT(!matched_.contains(receive.id), "a receive takes one message");
   const auto refusal = receive.refusal(head.length);
   if (refusal == 0 && head.length != 0)
-    std::memcpy(receive.ptr, session.staging.eager_in(arrived.slot) + kEagerHead, head.length);
+    std::memcpy(receive.ptr, session.eager_in.bytes(arrived), head.length);
   session.eager_in.take(arrived);
   session.sequencer.pass_message();
   const Outcome outcome{refusal, head.length, head.message, head.tag};

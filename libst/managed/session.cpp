@@ -89,15 +89,10 @@ void RingPages::leave() {
   if (keeps_by_ != nullptr) std::exchange(keeps_by_, nullptr)->remove();
 }
 
-// Messages leave from the first pages that are free.
-void EagerOut::give_back_pages() {
-  own_pages_.give_back(first_page_, static_cast<std::uint32_t>(std::bit_width(touched_pages_)));
-  touched_pages_ = 0;
-}
-
 void EagerOut::ask(Sequencer& sequencer) {
-  is_asked_ = sequencer.request_region(context::kKeyMark | kEagerKey, kEagerSlots * kEagerSlot,
-                                       kEagerSlots, kEagerKey) == 0;
+  asks_later_ = false;
+  is_asked_ = sequencer.request_region(context::kKeyMark | kEagerKey, kEagerRing, kEagerSlots,
+                                       kEagerKey) == 0;
 }
 
 void EagerOut::on_answer(const Completion& c) {
@@ -130,8 +125,10 @@ int EagerOut::send(Sequencer& sequencer, const Staging& staging, Operation& oper
                    const Pieces& bytes, EagerIn& in, bool quiet) {
   const auto slot = use(operation.length);
   auto* const at = source(staging, slot, operation.length);
-  const auto error = sequencer.put(operation.id, ring_, std::uint64_t{slot} * kEagerSlot,
-                                   staging.memory->at(at), kEagerHead + operation.length,
+  const auto from =
+      fits_cell(operation.length) ? staging.memory->at(at) : pages_->address(places_[slot]);
+  const auto error = sequencer.put(operation.id, ring_, std::uint64_t{slot} * kEagerSlot, from,
+                                   kEagerHead + operation.length,
                                    {.flags = wire::flag::kInterrupt, .quiet = quiet, .told = true});
   if (error != 0) {
     close();
@@ -150,14 +147,15 @@ int EagerOut::send(Sequencer& sequencer, const Staging& staging, Operation& oper
   return 0;
 }
 
-bool EagerIn::serve(Sequencer& sequencer, std::uint32_t request, const Staging& staging,
-                    EndpointId endpoint) {
-  if (served_ != 0) return false;
-  const auto ring =
-      staging.memory->landing(endpoint, staging.eager_in(0), kEagerSlots * kEagerSlot);
+bool EagerIn::serve(Sequencer& sequencer, const RingMemory& ring, EndpointId endpoint) {
+  const auto request = std::exchange(asked_, 0);
   // protocol: 9.41
   const RegionTerms terms{.base = kEagerSpan};
-  if (sequencer.serve_region(request, ring, kEagerSlots, terms) == 0) served_ = request;
+  if (sequencer.serve_region(request, ring.memory->landing(endpoint, ring.base, kEagerRing),
+                             kEagerSlots, terms) != 0)
+    return false;
+  served_ = request;
+  lies_in(ring);
   return true;
 }
 
@@ -165,17 +163,16 @@ void EagerIn::give_back_pages() {
   const auto first = rested_ % kEagerSlots;
   const auto count = taken_ - rested_;
   const auto to_end = std::min(count, kEagerSlots - first);
-  own_pages_.give_back(first_page_ + first * kEagerSlot, to_end);
-  if (count != to_end) own_pages_.give_back(first_page_, count - to_end);
+  own_pages_.give_back(ring_.slot(first), to_end);
+  if (count != to_end) own_pages_.give_back(ring_.base, count - to_end);
   rested_ = taken_;
 }
 
 // protocol: 9.31, 9.41
-bool EagerIn::arrived(std::uint64_t offset, std::uint64_t length, const Staging& staging,
-                      EagerHead& out) {
+bool EagerIn::arrived(std::uint64_t offset, std::uint64_t length, EagerHead& out) {
   const auto slot = static_cast<std::uint32_t>(offset / kEagerSlot);
   if (offset % kEagerSlot != 0 || slot >= kEagerSlots || length < kEagerHead) return false;
-  out = decode_eager(staging.eager_in(slot));
+  out = decode_eager(ring_.slot(slot));
   // The slot may hold bytes of an older message behind those that arrived.
   if (out.length > length - kEagerHead) return false;
   const auto slots = eager_slots(out.length);

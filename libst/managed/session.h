@@ -17,6 +17,7 @@
 #include "libst/client/backend.h"
 #include "libst/managed/memory.h"
 #include "libst/managed/queue.h"
+#include "libst/managed/staging.h"
 #include "stp/base/assert.h"
 #include "stp/base/fetch_ahead.h"
 #include "stp/base/state_machine.h"
@@ -139,8 +140,8 @@ class EagerIn;
 class RingPages {
  public:
   // Where they are.
-  void lie_in(const Staging& staging) {
-    if (staging.keepers != nullptr) of_ = &staging;
+  void lie_in(const RingMemory& ring) {
+    if (ring.keepers != nullptr) of_ = &ring;
   }
   [[nodiscard]] bool go_back() const { return of_ != nullptr; }
   // So many of them are not needed now.
@@ -149,7 +150,7 @@ class RingPages {
   void leave();
 
  private:
-  const Staging* of_ = nullptr;      // nullptr: they stay
+  const RingMemory* of_ = nullptr;   // nullptr: they stay
   RingKeepers* keeps_by_ = nullptr;  // it is one of these
 };
 
@@ -170,21 +171,20 @@ struct Pieces {
 };
 
 // The sending side: uses the slots in turn. The bytes of a message leave from its slot's cell if
-// they are few, else from the first pages that are free: a connection that has little outstanding
-// uses little memory, however much it sends.
+// they are few, else from pages that all connections share.
 class EagerOut {
  public:
-  // Where messages leave from.
-  void lies_in(const Staging& staging) {
-    first_page_ = staging.page_out(0);
-    own_pages_.lie_in(staging);
-  }
+  explicit EagerOut(SendPages* pages = nullptr) : pages_(pages) {}
   // Asks the peer for its ring.
   void ask(Sequencer& sequencer);
-  // A message of that length may wait for the peer's answer. As a Write it would wait for a receive
+  // The same, once there is a message for it: the peer need not have memory for it before.
+  void ask_later() { asks_later_ = true; }
+  // A message of that length waits for the peer's answer. As a Write it would wait for a receive
   // instead, and the peer's program may post none before it has sent a message itself.
-  [[nodiscard]] bool may_open_for(std::uint64_t length) const {
-    return is_asked_ && length <= eager_most(kEagerSpan);
+  [[nodiscard]] bool opens_for(Sequencer& sequencer, std::uint64_t length) {
+    if (length > eager_most(kEagerSpan)) return false;
+    if (asks_later_) ask(sequencer);
+    return is_asked_;
   }
   // The peer's answer. If it opens no ring, messages go as Writes.
   void on_answer(const Completion& c);
@@ -199,14 +199,18 @@ class EagerOut {
            EagerIn& in, bool quiet);
   // Whether a message of that length can go through the ring now.
   [[nodiscard]] bool has_room(std::uint64_t length) const {
-    const auto slots = eager_slots(length);
-    if (slots > span_) return false;
-    const auto count = static_cast<std::uint32_t>(slots);
-    const auto place = eager_place(sent_, count);
-    return place + count - taken_ <= kEagerSlots &&
-           (in_flight_ & eager_bits(place % kEagerSlots, count)) == 0 &&
-           (fits_cell(length) || free_pages(count) != 0);
+    return has_slots(length) && (fits_cell(length) || has_pages(length));
   }
+  // It could, if there were pages that it can leave from; and there may be some soon.
+  [[nodiscard]] bool lacks_pages(std::uint64_t length) const {
+    return !fits_cell(length) && has_slots(length) && !has_pages(length) && !pages_->is_refused();
+  }
+  // The connection waits for them.
+  void wait_for_pages() {
+    pages_->want();
+    waits_ = true;
+  }
+  [[nodiscard]] bool waits_for_pages() const { return waits_; }
   // `span`: the most slots of a message that the peer allows.
   void open(std::uint64_t span) {
     span_ = static_cast<std::uint16_t>(std::clamp<std::uint64_t>(span, 1, kEagerSpan));
@@ -225,17 +229,15 @@ class EagerOut {
     const auto slot = place % kEagerSlots;
     in_flight_ |= eager_bits(slot, slots);
     if (!fits_cell(length)) {
-      const auto page = static_cast<std::uint32_t>(std::countr_zero(free_pages(slots)));
-      pages_[slot] = static_cast<std::uint8_t>(page);
-      used_pages_ |= eager_bits(page, slots);
-      touched_pages_ |= used_pages_;
+      places_[slot] = pages_->take(slots);
+      waits_ = false;
     }
     return slot;
   }
   // Where the message of that slot leaves from.
   [[nodiscard]] std::byte* source(const Staging& staging, std::uint32_t slot,
                                   std::uint64_t length) const {
-    return fits_cell(length) ? staging.cell_out(slot) : staging.page_out(pages_[slot]);
+    return fits_cell(length) ? staging.cell_out(slot) : pages_->at(places_[slot]);
   }
   // The put of a message is complete: the bytes of its slots may be reused.
   void delivered(std::uint32_t slot, std::uint64_t length) {
@@ -243,10 +245,7 @@ class EagerOut {
     const auto bits = eager_bits(slot, slots);
     STP_ASSERT((in_flight_ & bits) == bits, "the put of a message completes once");
     in_flight_ &= ~bits;
-    if (fits_cell(length)) return;
-    used_pages_ &= ~eager_bits(pages_[slot], slots);
-    if (used_pages_ == 0 && own_pages_.go_back()) [[unlikely]]
-      give_back_pages();
+    if (!fits_cell(length)) free_pages(slot);
   }
   // The peer's program has received the message that ends at that position.
   [[nodiscard]] bool has_taken(std::uint32_t ring_end) const {
@@ -264,31 +263,39 @@ class EagerOut {
   // How many messages of the ring it has taken. Each was one Block.
   [[nodiscard]] std::uint32_t messages_taken() const { return messages_taken_; }
   // The connection has ended, and no frame of it is under way.
-  void leave() { own_pages_.leave(); }
+  void leave() {
+    for (std::uint32_t slot = 0; slot < kEagerSlots; ++slot) free_pages(slot);
+  }
 
  private:
-  void give_back_pages();
   static bool fits_cell(std::uint64_t length) { return kEagerHead + length <= kEagerCell; }
-  // The pages, as bits, that are the first ones of so many free pages in a row.
-  [[nodiscard]] std::uint32_t free_pages(std::uint32_t count) const {
-    const auto free = ~used_pages_ & eager_bits(0, kEagerSlots);
-    auto first = free;
-    for (std::uint32_t i = 1; i < count; ++i) first &= free >> i;
-    return first;
+  [[nodiscard]] bool has_slots(std::uint64_t length) const {
+    const auto slots = eager_slots(length);
+    if (slots > span_) return false;
+    const auto count = static_cast<std::uint32_t>(slots);
+    const auto place = eager_place(sent_, count);
+    return place + count - taken_ <= kEagerSlots &&
+           (in_flight_ & eager_bits(place % kEagerSlots, count)) == 0;
+  }
+  [[nodiscard]] bool has_pages(std::uint64_t length) const {
+    return pages_->has(static_cast<std::uint32_t>(eager_slots(length)));
+  }
+  void free_pages(std::uint32_t slot) {
+    auto& place = places_[slot];
+    if (place.count != 0) pages_->give_back(std::exchange(place, {}));
   }
 
   RemoteRegion ring_;
-  std::uint16_t span_ = 0;  // 0: closed
-  bool is_asked_ = false;   // and has not answered
+  std::uint16_t span_ = 0;   // 0: closed
+  bool is_asked_ = false;    // and has not answered
+  bool asks_later_ = false;  // it is not asked yet
+  bool waits_ = false;       // for pages
   std::uint32_t sent_ = 0, taken_ = 0;
-  std::uint32_t in_flight_ = 0;                    // bit per slot
-  std::uint32_t used_pages_ = 0;                   // bit per page
-  std::array<std::uint8_t, kEagerSlots> pages_{};  // the first one of a message, by its slot
+  std::uint32_t in_flight_ = 0;  // bit per slot
+  SendPages* pages_;
   std::uint32_t messages_ = 0, messages_taken_ = 0;
-  std::array<std::uint32_t, kEagerSlots> ends_{};  // where those end that are not taken
-  std::uint32_t touched_pages_ = 0;                // bit per page that may be there
-  std::byte* first_page_ = nullptr;
-  RingPages own_pages_;
+  std::array<std::uint32_t, kEagerSlots> ends_{};       // where those end that are not taken
+  std::array<SendPages::Place, kEagerSlots> places_{};  // of a message, by its slot
 };
 static_assert(kEagerSlots < 32);
 
@@ -299,13 +306,26 @@ class EagerIn {
     std::uint32_t slot = 0;
     EagerHead head;
   };
-  // The peer asks for the ring. Returns false if it has been served before.
-  bool serve(Sequencer& sequencer, std::uint32_t request, const Staging& staging,
-             EndpointId endpoint);
+  // The peer asks for the ring. Returns false if it has asked before.
+  bool ask(std::uint32_t request) {
+    if (served_ != 0 || asked_ != 0) return false;
+    asked_ = request;
+    return true;
+  }
+  // It has not been answered.
+  [[nodiscard]] bool is_asked() const { return asked_ != 0; }
+  // The answer, with memory for the ring. Returns false if the peer does not ask any more.
+  bool serve(Sequencer& sequencer, const RingMemory& ring, EndpointId endpoint);
+  void refuse(Sequencer& sequencer) { sequencer.refuse(std::exchange(asked_, 0)); }
+  [[nodiscard]] const RingMemory& ring() const { return ring_; }
   // Whether the peer's request `number` got the ring.
   [[nodiscard]] bool is_served_as(std::uint32_t number) const { return number == served_; }
   // `length` bytes have arrived at `offset`. Returns false if they are not a valid message.
-  bool arrived(std::uint64_t offset, std::uint64_t length, const Staging& staging, EagerHead& out);
+  bool arrived(std::uint64_t offset, std::uint64_t length, EagerHead& out);
+  // The bytes of a message.
+  [[nodiscard]] const std::byte* bytes(const Arrived& arrived) const {
+    return ring_.slot(arrived.slot) + kEagerHead;
+  }
   // Whether messages wait.
   [[nodiscard]] bool any() const { return waiting_ != 0; }
   [[nodiscard]] const Arrived* find(std::uint32_t message) const {
@@ -333,18 +353,26 @@ class EagerIn {
     rest();  // the peer may write there from now on
     return told_ = taken_;
   }
-  // Where the ring is.
-  void lies_in(const Staging& staging) {
-    first_page_ = staging.eager_in(0);
-    own_pages_.lie_in(staging);
+  // Pages of the ring go back.
+  void be_frugal() {
+    is_frugal_ = true;
+    own_pages_.lie_in(ring_);
+  }
+  // Where it is.
+  void lies_in(const RingMemory& ring) {
+    ring_ = ring;
+    if (is_frugal_) own_pages_.lie_in(ring_);
   }
   // Gives back the pages of what is taken.
   void rest() {
     if (own_pages_.go_back() && rested_ != taken_) [[unlikely]]
       give_back_pages();
   }
-  // The connection has ended, and the peer cannot write any more.
-  void leave() { own_pages_.leave(); }
+  // The connection has ended, and the peer cannot write any more: the ring is the caller's.
+  RingMemory leave() {
+    own_pages_.leave();
+    return std::exchange(ring_, {});
+  }
   // Reports it in a notice.
   void tell(Sequencer& sequencer) { sequencer.notify(tell()); }
   // Enough is unreported to send a notice.
@@ -359,10 +387,12 @@ class EagerIn {
   void give_back_pages();
 
   std::array<Arrived, kEagerSlots> slots_;
+  RingMemory ring_;
   RingPages own_pages_;
-  std::byte* first_page_ = nullptr;
+  bool is_frugal_ = false;
   std::uint32_t rested_ = 0;  // the pages of slots before that have been given back
-  std::uint32_t served_ = 0;  // number of the peer's request; 0: not served
+  std::uint32_t asked_ = 0;   // number of the peer's request that is not answered; 0: none
+  std::uint32_t served_ = 0;  // of the one that was served
   // Bits per slot: the first ones of the messages that wait, and all of theirs.
   std::uint32_t waiting_ = 0, occupied_ = 0;
   std::uint32_t taken_ = 0, told_ = 0;  // slots, with those that were left out
@@ -390,7 +420,7 @@ constexpr std::uint32_t program_message(std::uint32_t message) {
 // is open.
 struct Session {
   Session(const SequencerConfig& config, const Staging& memory, EndpointId of)
-      : staging(memory), endpoint(of), sequencer(config) {}
+      : staging(memory), eager_out(memory.pages), endpoint(of), sequencer(config) {}
 
   // What each operation uses stands last.
   const Staging staging;
@@ -399,15 +429,14 @@ struct Session {
   const EndpointId endpoint;
   Sequencer sequencer;
 
-  // Pages of the rings go back. Before the program's first message.
-  void be_frugal() {
-    eager_out.lies_in(staging);
-    eager_in.lies_in(staging);
-  }
-  // The link has let go of the rings.
-  void leave_rings() {
+  // The link has let go of the rings. Returns this side's.
+  RingMemory leave_rings() {
     eager_out.leave();
-    eager_in.leave();
+    return eager_in.leave();
+  }
+  // For its ring, or for pages that a message can leave from.
+  [[nodiscard]] bool waits_for_memory() const {
+    return eager_in.is_asked() || eager_out.waits_for_pages();
   }
   // The peer's next message, if it has arrived in the ring; else nullptr.
   [[nodiscard]] const EagerIn::Arrived* arrived() const {
@@ -418,7 +447,7 @@ struct Session {
   bool on_arrived(const Completion& c) {
     if (!eager_in.is_served_as(c.request)) return true;  // a put with Interrupt
     EagerHead head;
-    if (!eager_in.arrived(c.offset, c.length, staging, head)) return false;
+    if (!eager_in.arrived(c.offset, c.length, head)) return false;
     taken(head.taken);
     return true;
   }

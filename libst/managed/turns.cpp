@@ -449,7 +449,7 @@ int Domain::poll(Queue& queue, stm_event_t* events, int max) {
     count = drain(queue, events, max);
     look_before(next_deadline());  // nobody else was woken for the news
     watched = queue.has_descriptor();
-    short_of_staging = needs_staging_;
+    short_of_staging = staging_.is_wanted();
   }
   if (short_of_staging) provide_staging();
   // The queue is empty and has a descriptor: the program is probably about to sleep on it.
@@ -473,7 +473,7 @@ int Domain::wait(Queue& queue, int threshold, stm_event_t* events, int max, Time
         return drain(queue, events, max);
       if (lost != 0) return queue.size() > 0 ? drain(queue, events, max) : backend_->gone();
       if (over) return -EWOULDBLOCK;
-      until = needs_staging_ ? 0 : std::min(deadline, next_deadline());
+      until = staging_.is_wanted() ? 0 : std::min(deadline, next_deadline());
       ++queue.waiters;
       ++waiters_;
       // A thread that posts with an earlier deadline wakes this one: the domain's thread does not
@@ -499,7 +499,7 @@ Time Domain::background_turn() {
     progress();
     deadline = std::min(next_deadline(), time_ + Background::kLongestSleep);
     thread_looks_.store(deadline, std::memory_order_relaxed);
-    short_of_staging = needs_staging_;
+    short_of_staging = staging_.is_wanted();
   }
   return short_of_staging && provide_staging() == 0 ? 0 : deadline;
 }

@@ -6,7 +6,10 @@
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <map>
 #include <set>
+#include <sstream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -531,6 +534,54 @@ TEST_F(RdmPeer, AThousandPeersThatHaveSentCostLessThan64MiB) {
   const auto long_ones = cost_of_each(kLong);
   std::fprintf(stderr, "%zu KiB for long messages\n", long_ones >> 10);
   EXPECT_LT(long_ones >> 20, 64U);
+}
+
+// Bytes of files in memory that are mapped here: what programs share with a stpd, once each.
+std::size_t shared_bytes() {
+  std::ifstream maps("/proc/self/maps");
+  std::map<std::string, unsigned long long> files;  // by their inode: where the last of it ends
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("/memfd:") == std::string::npos) continue;
+    std::istringstream words(line);
+    std::string range, rights, offset, device, inode;
+    words >> range >> rights >> offset >> device >> inode;
+    const auto dash = range.find('-');
+    const auto length = std::stoull(range.substr(dash + 1), nullptr, 16) -
+                        std::stoull(range.substr(0, dash), nullptr, 16);
+    auto& end = files[inode];
+    end = std::max(end, std::stoull(offset, nullptr, 16) + length);
+  }
+  std::size_t sum = 0;
+  for (const auto& [inode, end] : files) sum += end;
+  return sum;
+}
+
+struct OnDaemon {
+  Daemon daemon_;
+  UseLink link_{daemon_.link()};
+};
+
+class RdmPeersOfStpd : private OnDaemon, public RdmPeer {};
+
+// What is lent to a stpd is allocated at once, and stays. Counted for both ends of a connection.
+TEST_F(RdmPeersOfStpd, AreLentLittleWhileTheySendLittle) {
+  const auto most = std::getenv("STP_LONG") != nullptr ? std::size_t{1'024} : std::size_t{56};
+  const auto before = shared_bytes();
+  const auto each = [&] { return (shared_bytes() - before) / most; };
+  ASSERT_EQ(stranger_.connect_all(b_->name(), static_cast<int>(most)), static_cast<int>(most));
+  const auto connected = each();
+  std::vector<char> got(1'000);
+  for (const auto length : {100U, 1'000U})
+    for (std::size_t i = 0; i < most; ++i) {
+      EXPECT_EQ(
+          fi_trecv(b_->ep.get(), got.data(), got.size(), nullptr, FI_ADDR_UNSPEC, 5, 0, nullptr),
+          0);
+      stranger_.send_on(i, kEager, head(5, length, 0, 1), kHead + length);
+      receive_all(1, length);
+    }
+  std::fprintf(stderr, "%zu bytes while connected, %zu after two messages\n", connected, each());
+  EXPECT_LT(connected >> 10, 128U);
+  EXPECT_LT(each() >> 10, 224U);
 }
 
 // They are rejected, and nothing of them stays, nor do they fill the log.

@@ -270,12 +270,64 @@ TEST_F(PostedOperations, AShortMessageWaitsForThePeersAnswerAboutItsRing) {
   post(longer);
   EXPECT_EQ(carry(a, b), std::vector{Op::kRequestMemoryRegion});
   const auto request = b.completions().front().request;
-  ASSERT_TRUE(
-      b.session->eager_in.serve(b.session->sequencer, request, b.session->staging, kEndpoint));
+  b.serve_ring(request);
   carry(b, a);
   for (const auto& c : a.completions()) a.session->eager_out.on_answer(c);
   operations.begin(*a.session);
   EXPECT_EQ(carry(a, b), (std::vector{Op::kData, Op::kRequestToSend})) << "in their order";
+}
+
+// A peer to which nothing is sent need not have memory for it.
+TEST_F(PostedOperations, TheFirstMessageAsksForTheRingIfItIsAskedForLater) {
+  a.session->eager_out.ask_later();
+  auto longer = operation(Kind::kSend, 1);
+  longer.length = eager_most(kEagerSpan) + 1;
+  post(longer);
+  EXPECT_EQ(carry(a, b), std::vector{Op::kRequestToSend}) << "that goes through no ring";
+  post(operation(Kind::kSend, 2));
+  post(operation(Kind::kSend, 3));
+  EXPECT_EQ(carry(a, b), std::vector{Op::kRequestMemoryRegion}) << "once";
+  for (const auto& c : b.completions())
+    if (c.kind == Completion::Kind::kRegionRequest) b.serve_ring(c.request);
+  carry(b, a);
+  for (const auto& c : a.completions())
+    if (c.kind == Completion::Kind::kRegion) a.session->eager_out.on_answer(c);
+  operations.begin(*a.session);
+  EXPECT_EQ(carry(a, b), (std::vector{Op::kData, Op::kData}));
+}
+
+TEST_F(PostedOperations, AMessageThatMayNotWaitAsksForTheRingToo) {
+  a.session->eager_out.ask_later();
+  operations.draft() = operation(Kind::kSend, 1);
+  EXPECT_EQ(operations.send_at_once(*a.session, {}, 1), -EAGAIN);
+  EXPECT_EQ(carry(a, b), std::vector{Op::kRequestMemoryRegion});
+}
+
+// They wait for pages, and not for a receive of the peer's, as a Write would.
+TEST_F(PostedOperations, MessagesWaitForPagesThatTheyCanLeaveFrom) {
+  serve_ring(b, a);
+  const auto others = a.pages.take(SendPages::kBlock);  // of other connections
+  auto longer = operation(Kind::kSend, 1);
+  longer.length = kEagerCell;
+  post(longer);
+  post(operation(Kind::kSend, 2));
+  EXPECT_TRUE(carry(a, b).empty());
+  EXPECT_TRUE(a.session->waits_for_memory());
+  EXPECT_TRUE(a.pages.is_wanted());
+  a.pages.give_back(others);
+  operations.begin(*a.session);
+  EXPECT_EQ(carry(a, b), (std::vector{Op::kData, Op::kData}));
+  EXPECT_FALSE(a.session->waits_for_memory());
+}
+
+TEST_F(PostedOperations, MessagesThatGetNoPagesAreWrites) {
+  serve_ring(b, a);
+  static_cast<void>(a.pages.take(SendPages::kBlock));
+  a.pages.answer(true);  // the link has no memory for more
+  auto longer = operation(Kind::kSend, 1);
+  longer.length = kEagerCell;
+  post(longer);
+  EXPECT_EQ(carry(a, b), std::vector{Op::kRequestToSend});
 }
 
 TEST_F(PostedOperations, AMessageLongerThanAnyRingTakesDoesNotWaitForTheAnswerAboutIt) {

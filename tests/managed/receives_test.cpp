@@ -140,7 +140,7 @@ TEST_F(MessagesToReceives, AWriteWithoutANumberIsABreach) {
 TEST_F(MessagesToReceives, AMessageThatLeavesOutSlotsIsABreach) {
   put(10);
   take(b);
-  encode(EagerHead{2, 10, 0, 0}, here().staging.eager_in(4));
+  encode(EagerHead{2, 10, 0, 0}, here().eager_in.ring().slot(4));
   Completion arrived{};
   arrived.request = ring;
   arrived.offset = 4 * kEagerSlot;

@@ -219,6 +219,10 @@ TEST_F(ScriptedChannel, CloseSaysHowAndWhy) {
 // A ring, and what arrives in it.
 class Eager : public testing::Test {
  protected:
+  Eager() {
+    pages.add(page_memory.data(), nullptr, 1, false);
+    in.lies_in(ring);
+  }
   struct Put {
     std::uint32_t slot = 0;
     EagerHead head;
@@ -228,9 +232,9 @@ class Eager : public testing::Test {
     return {out.use(length), {message, length, 0, 0}};
   }
   bool arrives(const Put& put, std::uint64_t bytes, std::uint64_t offset) {
-    encode(put.head, staging.eager_in(put.slot));
+    encode(put.head, ring.slot(put.slot));
     EagerHead head;
-    return in.arrived(offset, bytes, staging, head);
+    return in.arrived(offset, bytes, head);
   }
   bool arrives(const Put& put) {
     return arrives(put, kEagerHead + put.head.length, std::uint64_t{put.slot} * kEagerSlot);
@@ -247,9 +251,15 @@ class Eager : public testing::Test {
     return true;
   }
 
-  std::vector<std::byte> memory = std::vector<std::byte>(kStagingBlock);
+  std::byte* page(std::uint32_t number) { return &page_memory[number * kEagerSlot]; }
+
+  std::vector<std::byte> memory = std::vector<std::byte>(kStagingBlock),
+                         ring_memory = std::vector<std::byte>(kEagerRing),
+                         page_memory = std::vector<std::byte>(kEagerRing);
   Staging staging{memory.data(), nullptr};
-  EagerOut out;
+  RingMemory ring{ring_memory.data(), nullptr};
+  SendPages pages;
+  EagerOut out{&pages};
   EagerIn in;
 };
 
@@ -259,14 +269,14 @@ constexpr auto kLongest = static_cast<std::uint32_t>(eager_most(kEagerSpan));
 class RingHere : public Eager {
  protected:
   RingHere() {
-    staging.base = static_cast<std::byte*>(
-        ::mmap(nullptr, kStagingBlock, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    staging.keepers = &keepers;
+    ring.base = static_cast<std::byte*>(
+        ::mmap(nullptr, kEagerRing, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ring.keepers = &keepers;
     out.open(kEagerSpan);
-    out.lies_in(staging);
-    in.lies_in(staging);
+    in.be_frugal();
+    in.lies_in(ring);
   }
-  ~RingHere() override { ::munmap(staging.base, kStagingBlock); }
+  ~RingHere() override { ::munmap(ring.base, kEagerRing); }
   void fill_keepers() {
     while (keepers.add()) {
     }
@@ -280,7 +290,7 @@ class RingHere : public Eager {
     out.delivered(put.slot, length);
     ASSERT_TRUE(take(message));
   }
-  std::byte* last_of(std::uint32_t slot) { return staging.eager_in(slot) + kEagerSlot - 1; }
+  std::byte* last_of(std::uint32_t slot) { return ring.slot(slot) + kEagerSlot - 1; }
   // The slots that hold what once came.
   std::vector<std::uint32_t> held() {
     std::vector<std::uint32_t> all;
@@ -319,26 +329,10 @@ TEST_F(RingHere, PagesOnBothSidesOfItsEndGoBack) {
   EXPECT_EQ(held(), Slots{5});
 }
 
-TEST_F(RingHere, PagesThatMessagesLeaveFromGoBackOnceAllHaveArrived) {
-  fill_keepers();
-  std::vector<Put> puts;
-  for (std::uint32_t i = 0; i < 3; ++i) {
-    puts.push_back(send(i, 5'000));
-    *out.source(staging, puts[i].slot, 5'000) = std::byte{1};
-  }
-  const auto count = [&] {
-    return std::count(staging.page_out(0), staging.page_out(kEagerSlots), std::byte{1});
-  };
-  out.delivered(puts[0].slot, 5'000);
-  out.delivered(puts[2].slot, 5'000);
-  EXPECT_EQ(count(), 3);
-  out.delivered(puts[1].slot, 5'000);
-  EXPECT_EQ(count(), 0);
-}
-
 TEST_F(RingHere, TheFirstThatAreUsedKeepTheirPagesUntilTheyEnd) {
   EagerIn others;
-  others.lies_in(staging);
+  others.be_frugal();
+  others.lies_in(ring);
   ASSERT_TRUE(keepers.add());
   pass(0, 10);
   in.rest();
@@ -469,7 +463,7 @@ TEST_F(Eager, ShortMessagesLeaveFromOnePage) {
     const auto put = send(i, kEagerCell - kEagerHead);
     auto* const at = out.source(staging, put.slot, put.head.length);
     EXPECT_GE(at, staging.cell_out(0));
-    EXPECT_LE(at + kEagerCell, staging.page_out(0));
+    EXPECT_LE(at + kEagerCell, memory.data() + memory.size());
     places.insert(at);
   }
   EXPECT_EQ(places.size(), kEagerSlots) << "each has its own";
@@ -480,7 +474,7 @@ TEST_F(Eager, LongMessagesLeaveFromTheFirstPagesThatAreFree) {
   out.open(kEagerSpan);
   for (std::uint32_t i = 0; i < 10; ++i) {
     const auto put = send(i, 16'384);
-    EXPECT_EQ(out.source(staging, put.slot, 16'384), staging.page_out(0)) << i;
+    EXPECT_EQ(out.source(staging, put.slot, 16'384), page(0)) << i;
     ASSERT_TRUE(arrives(put));
     out.delivered(put.slot, 16'384);
     ASSERT_TRUE(take(i));
@@ -493,19 +487,32 @@ TEST_F(Eager, PagesOfAMessageUnderWayAreNotUsedByAnother) {
   const std::array<std::uint32_t, 3> lengths{300, 16'384, 8'000};
   std::array<Put, 3> puts;
   for (std::uint32_t i = 0; i < 3; ++i) puts[i] = send(i, lengths[i]);
-  for (std::uint32_t i = 0, page = 0; i < 3; ++i) {
-    EXPECT_EQ(out.source(staging, puts[i].slot, lengths[i]), staging.page_out(page));
-    page += static_cast<std::uint32_t>(eager_slots(lengths[i]));
+  for (std::uint32_t i = 0, first = 0; i < 3; ++i) {
+    EXPECT_EQ(out.source(staging, puts[i].slot, lengths[i]), page(first));
+    first += static_cast<std::uint32_t>(eager_slots(lengths[i]));
     ASSERT_TRUE(arrives(puts[i]));
   }
   // The one in the middle is complete first.
   out.delivered(puts[1].slot, lengths[1]);
   for (std::uint32_t i = 0; i < 2; ++i) ASSERT_TRUE(take(i));
   out.taken(in.tell());
-  EXPECT_EQ(out.source(staging, send(3, 4'080).slot, 4'080), staging.page_out(1));
-  EXPECT_EQ(out.source(staging, send(4, 16'384).slot, 16'384), staging.page_out(8));
+  EXPECT_EQ(out.source(staging, send(3, 4'080).slot, 4'080), page(1));
+  EXPECT_EQ(out.source(staging, send(4, 16'384).slot, 16'384), page(8));
   EXPECT_TRUE(out.has_room(8'176)) << "in two of the four pages between them";
   EXPECT_EQ(out.source(staging, send(5, 200).slot, 200), staging.cell_out(14));
+}
+
+// A connection that ends has messages under way, and they are nobody's any more.
+TEST_F(Eager, PagesOfAConnectionThatEndsAreOthers) {
+  out.open(kEagerSpan);
+  for (std::uint32_t i = 0; i < 3; ++i) send(i, 16'384);
+  EagerOut others(&pages);
+  others.open(kEagerSpan);
+  EXPECT_FALSE(others.has_room(16'384));
+  EXPECT_TRUE(others.lacks_pages(16'384));
+  out.leave();
+  EXPECT_TRUE(pages.has(SendPages::kBlock));
+  EXPECT_FALSE(others.lacks_pages(16'384));
 }
 
 // protocol: 9.31, 9.41
@@ -629,7 +636,7 @@ class RingOfASession : public TwoSessions {
  protected:
   void SetUp() override { served = serve_ring(a, b); }
   // The peer has put a message into the first slot of a's ring.
-  void put(const EagerHead& head) { encode(head, a.session->staging.eager_in(0)); }
+  void put(const EagerHead& head) { encode(head, a.session->eager_in.ring().slot(0)); }
   bool arrived(std::uint32_t request, std::uint64_t length) {
     Completion c{};
     c.request = request;
@@ -671,7 +678,7 @@ TEST_F(RingOfASession, AMessageFreesTheSlotsThatThePeerHasTaken) {
   ASSERT_FALSE(b_out.has_room(10));
   serve_ring(b, a);
   encode({.message = b.session->sequencer.expected_message(), .length = 10, .taken = 3},
-         b.session->staging.eager_in(0));
+         b.session->eager_in.ring().slot(0));
   Completion c{};
   c.length = kEagerHead + 10;
   for (c.request = 1; !b.session->eager_in.is_served_as(c.request); ++c.request)

@@ -32,7 +32,8 @@ class TwoSessions : public testing::Test {
       memory = std::make_shared<Memory>(domain, MutableBytes(bytes), STM_LOCAL_WRITE);
       SequencerConfig config;
       config.local_bufsize = config.remote_bufsize = kPageLog2;
-      session.emplace(config, Staging{block.data(), own.get()}, kEndpoint);
+      pages.add(block.data() + kStagingBlock + kEagerRing, own.get(), 1, false);
+      session.emplace(config, Staging{block.data(), own.get(), &pages}, kEndpoint);
       // The handshake's messages have the first numbers.
       session->sequencer.take_message();
       session->sequencer.pass_message();
@@ -57,6 +58,12 @@ class TwoSessions : public testing::Test {
       return all;
     }
 
+    // Answers the peer's request for its ring.
+    void serve_ring(std::uint32_t request) {
+      EXPECT_TRUE(session->eager_in.ask(request));
+      EXPECT_TRUE(session->eager_in.serve(session->sequencer,
+                                          {block.data() + kStagingBlock, own.get()}, kEndpoint));
+    }
     // That address of its block.
     std::byte* in_block(const Address& address) {
       return block.data() + static_cast<std::ptrdiff_t>(address.linear(kPageLog2) -
@@ -64,7 +71,9 @@ class TwoSessions : public testing::Test {
     }
 
     std::vector<std::byte*> sources;  // of what was taken last
-    std::vector<std::byte> block = std::vector<std::byte>(kStagingBlock);
+    // With its ring, and pages to send from.
+    std::vector<std::byte> block = std::vector<std::byte>(kStagingBlock + 2 * kEagerRing);
+    SendPages pages;
     std::vector<std::byte> bytes = std::vector<std::byte>(std::size_t{1} << 16);
     std::shared_ptr<Domain> domain;
     std::shared_ptr<Queue> queue;
@@ -111,8 +120,7 @@ class TwoSessions : public testing::Test {
     carry(user, owner);
     for (const auto& c : owner.completions()) {
       number = c.request;
-      EXPECT_TRUE(owner.session->eager_in.serve(owner.session->sequencer, number,
-                                                owner.session->staging, kEndpoint));
+      owner.serve_ring(number);
     }
     carry(owner, user);
     for (const auto& c : user.completions()) user.session->eager_out.on_answer(c);
