@@ -65,7 +65,7 @@ class Retry {
   // merely scheduled out.
   void start(Time now, Time interval, Time patience = 0, unsigned tries = kTries) {
     STP_ASSERT(tries > 0 && interval > 0, "a request is sent once at least, and waited for");
-    allowed_ = tries;
+    allowed_ = static_cast<std::uint16_t>(tries);
     first_ = now;
     interval_ = interval;
     patience_ = patience;
@@ -92,7 +92,7 @@ class Retry {
   void answered(Time now) {
     first_ = now;
     deadline_ = now + interval_;
-    tries_ = std::max(tries_, 2U);  // it may answer any try
+    tries_ = std::max<std::uint16_t>(tries_, 2);  // it may answer any try
   }
   void stop() { deadline_ = kNever; }
   [[nodiscard]] bool running() const { return deadline_ != kNever; }
@@ -107,7 +107,7 @@ class Retry {
       stop();
       return false;
     }
-    ++tries_;
+    if (tries_ != kCounted) ++tries_;
     interval_ = std::max(interval_, std::min(interval_ * 2, longest));
     deadline_ = now + interval_;
     return true;
@@ -135,7 +135,8 @@ class Retry {
  private:
   Time first_ = 0, interval_ = 0, patience_ = 0;
   Time deadline_ = kNever;
-  unsigned tries_ = 0, allowed_ = kTries;
+  static constexpr std::uint16_t kCounted = 0xffff;  // no more are told apart
+  std::uint16_t tries_ = 0, allowed_ = kTries;
 };
 
 // Finds out whether unanswered requests are lost, or unseen because the peer has not been scheduled

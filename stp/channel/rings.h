@@ -31,6 +31,11 @@ class NodeChannel {
 
   // The number of free Slots now: the value of R_Slots.
   [[nodiscard]] std::uint32_t free_slots();
+  // The same without a look at the user's line, if the user had read all at the last look: so who
+  // gets nothing to read is spared that line.
+  [[nodiscard]] std::uint32_t known_free_slots() {
+    return rx_head_ == seen_tail_ ? slots_ : free_slots();
+  }
 
   // Appends to the Schedule Header Queue. A kSlot entry needs a free Slot; a kReserve entry needs
   // one of the reserved places. False: no room, nothing was written.

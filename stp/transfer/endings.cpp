@@ -34,6 +34,11 @@ void Completions::release(std::uint64_t before) {
 }
 
 bool Completions::next(Completion& out) {
+  if (put_.is_ready) {
+    put_.fill_in(out);
+    put_.is_ready = false;
+    return true;
+  }
   if (ready_.empty()) return false;
   const auto& next = ready_.front();
   if (next.kind == Completion::Kind::kRegion || next.kind == Completion::Kind::kRevoked)

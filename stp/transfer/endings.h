@@ -26,15 +26,13 @@ class Completions {
   // Appends one that is ready. What is returned may be filled in further.
   Completion& add(Completion::Kind kind, Context context, int status, std::uint64_t length = 0);
   void add(const Completion& completion) { ready_.place() = completion; }
-  // One of a put, which is filled in where it waits. It has no region.
+  // One of a put. If nothing is ready it is kept apart, and takes no line of the queue.
   void add_put(Context context, int status, std::uint64_t length) {
-    auto& c = ready_.place();
-    c.kind = Completion::Kind::kPut;
-    c.status = status;
-    c.context = context;
-    c.length = length;
-    c.request = c.tag = c.message = 0;
-    c.offset = 0;
+    const Put put{context, length, status, true};
+    if (has_ready())
+      put.fill_in(ready_.place());
+    else
+      put_ = put;
   }
   // Ready once the Node has taken all requests added so far.
   void add_once_taken(const Completion& completion);
@@ -45,15 +43,32 @@ class Completions {
   // The connection has ended.
   void release_all() { release(Outbox::kNone); }
 
-  void fetch_ahead() const { fetch_line(ready_.first_place()); }
-  [[nodiscard]] bool has_ready() const { return !ready_.empty(); }
+  [[nodiscard]] bool has_ready() const { return put_.is_ready || !ready_.empty(); }
   [[nodiscard]] std::size_t held() const { return held_.size(); }
   bool next(Completion& out);
 
  private:
+  struct Put {
+    Context context = 0;
+    std::uint64_t length = 0;
+    int status = 0;
+    bool is_ready = false;
+
+    // All but the region, which it has not.
+    void fill_in(Completion& c) const {
+      c.kind = Completion::Kind::kPut;
+      c.status = status;
+      c.context = context;
+      c.length = length;
+      c.request = c.tag = c.message = 0;
+      c.offset = 0;
+    }
+  };
+
   void release(std::uint64_t before);
 
   const Outbox& outbox_;
+  Put put_;  // before those of the queue
   RingQueue<Completion> ready_;
   RingQueue<std::pair<std::uint64_t, Completion>> held_;  // with the number of the last request
 };

@@ -141,7 +141,9 @@ inline void Outbox::hand_out(SendEntry& out) {
   const auto& next = queue_.front();
   STP_ASSERT(in_ring_.empty() || in_ring_.back().number < next.number(),
              "requests are handed out in their order");
-  if (in_ring_.empty()) {
+  STP_ASSERT(puts_.count == 0 || puts_.number < next.number(),
+             "requests are handed out in their order");
+  if (!waits_for_node()) {
     taken_at_ = clock_.now();
     clock_.due_at(Alarm::kOutbox, taken_at_ + kProgressPatience);
   }
@@ -149,10 +151,11 @@ inline void Outbox::hand_out(SendEntry& out) {
   if (next.may_not_ask()) {
     hand_out_put(out);
   } else {
+    end_run();
     const auto& h = next.header;
     auto& handed = in_ring_.place();
     handed.number = next.number();
-    handed.before = 0;
+    handed.count = 1;
     handed.op = h.op();
     handed.d_id = h.d_id;
     handed.b_num = h.b_num;
@@ -177,33 +180,40 @@ inline void Outbox::hand_out_put(SendEntry& out) {
   out.header.op_flags = static_cast<std::uint16_t>((put.header.op_flags & ~flag::kSendState) |
                                                    (asks ? flag::kSendState : 0U));
   const auto number = put.number();
-  if (!in_ring_.empty() && in_ring_.back().op == Op{} && in_ring_.back().number + 1 == number) {
-    in_ring_.back().number = number;
-    ++in_ring_.back().before;
-  } else {
-    auto& handed = in_ring_.place();
-    handed.number = number;
-    handed.before = 0;
-    handed.op = {};
-  }
+  if (puts_.number + 1 != number) end_run();
+  puts_.number = number;
+  ++puts_.count;
+}
+
+// What is handed out next is none of these Puts.
+void Outbox::end_run() {
+  if (puts_.count == 0) return;
+  auto& handed = in_ring_.place();
+  static_cast<Run&>(handed) = puts_;
+  handed.op = {};
+  puts_.count = 0;
+}
+
+// The Node has taken up to `count` of these. Returns how many it has.
+inline std::uint32_t Outbox::take(Run& run, std::uint32_t count) {
+  const auto taken = std::min(count, run.count);
+  STP_ASSERT(taken_number_ < run.first(), "requests are taken in order");
+  taken_number_ = run.number - (run.count - taken);
+  run.count -= taken;
+  taken_count_ += taken;
+  return taken;
 }
 
 bool Outbox::taken(std::uint32_t count) {
   auto left = count - taken_count_;
-  if (left == 0 || in_ring_.empty()) return false;
+  if (left == 0 || !waits_for_node()) return false;
   while (left != 0 && !in_ring_.empty()) {
     auto& first = in_ring_.front();
-    const auto taken = std::min(left, first.before + 1);
-    STP_ASSERT(taken_number_ < first.number - first.before, "requests are taken in order");
-    taken_number_ = first.number - first.before + taken - 1;
-    taken_count_ += taken;
-    left -= taken;
-    if (taken > first.before)
-      in_ring_.pop_front();
-    else
-      first.before -= taken;
+    left -= take(first, left);
+    if (first.count == 0) in_ring_.pop_front();
   }
-  if (in_ring_.empty()) clock_.stop(Alarm::kOutbox);
+  if (left != 0 && puts_.count != 0) take(puts_, left);
+  if (!waits_for_node()) clock_.stop(Alarm::kOutbox);
   taken_at_ = clock_.now();
   departures_.add(taken_number_, taken_at_);
   return true;
@@ -211,7 +221,7 @@ bool Outbox::taken(std::uint32_t count) {
 
 // protocol: 10.18
 void Outbox::expire() {
-  if (in_ring_.empty()) return;
+  if (!waits_for_node()) return;
   stuck_ = clock_.now() - taken_at_ >= kProgressPatience;
   if (!stuck_) clock_.due_at(Alarm::kOutbox, taken_at_ + kProgressPatience);
 }

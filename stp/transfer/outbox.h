@@ -76,8 +76,7 @@ class Asking {
 
   // What has been sent and not asked about: the last so many Blocks, with so many bytes.
   struct Unasked {
-    std::uint32_t blocks = 0;
-    std::uint64_t bytes = 0;
+    std::uint32_t blocks = 0, bytes = 0;
   };
   // Whether the Block sent last asks, a quiet one. `unasked`: it included. `told`: the peer's user
   // tells of such Blocks itself, so questions are for the case that it does not.
@@ -130,10 +129,7 @@ class Outbox {
   std::uint32_t ask_state(std::uint32_t r_id, std::uint32_t i_id, std::uint32_t b_num);
   std::uint32_t next_sync() { return next_sync_++; }
 
-  void fetch_ahead() const {
-    fetch_line(queue_.first_place());
-    fetch_line(in_ring_.first_place());
-  }
+  void fetch_ahead() const { fetch_line(queue_.first_place()); }
 
   // --- what is queued
   [[nodiscard]] bool empty() const { return queue_.empty(); }
@@ -165,11 +161,12 @@ class Outbox {
   // The first request that the Node has not taken; kNone: it has taken all.
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   [[nodiscard]] std::uint64_t first_not_taken() const {
-    if (!in_ring_.empty()) return in_ring_.front().number - in_ring_.front().before;
+    if (!in_ring_.empty()) return in_ring_.front().first();
+    if (puts_.count != 0) return puts_.first();
     return queue_.empty() ? kNone : queue_.front().number();
   }
   // Whether requests have been handed out that the Node has not taken.
-  [[nodiscard]] bool waits_for_node() const { return !in_ring_.empty(); }
+  [[nodiscard]] bool waits_for_node() const { return puts_.count != 0 || !in_ring_.empty(); }
   [[nodiscard]] const Departures& departures() const { return departures_; }
   // Looks whether the Node takes anything.
   void expire();
@@ -195,11 +192,14 @@ class Outbox {
     // The request as it was added.
     void copy_to(SendEntry& out) const;
   };
-  // A request in the ring. Of short Puts in a row only the numbers are known, of the last one and
-  // how many are before it: nobody asks whether they are leaving.
-  struct HandedOut {
+  // Requests in the ring: one, or short Puts in a row, of which only the numbers are known, of the
+  // last one and how many they are. Nobody asks whether these are leaving.
+  struct Run {
     std::uint64_t number = 0;
-    std::uint32_t before = 0;
+    std::uint32_t count = 0;
+    [[nodiscard]] std::uint64_t first() const { return number + 1 - count; }
+  };
+  struct HandedOut : Run {
     wire::Op op{};  // none: short Puts
     std::uint32_t d_id = 0, b_num = 0;
     Address at;  // where it begins to land
@@ -214,6 +214,8 @@ class Outbox {
   [[nodiscard]] SendEntry* waiting(std::uint64_t number);
   void hand_out(SendEntry& out);
   void hand_out_put(SendEntry& out);
+  void end_run();
+  std::uint32_t take(Run& run, std::uint32_t count);
 
   Clock& clock_;
   int ended_ = 0;
@@ -226,6 +228,7 @@ class Outbox {
   bool stuck_ = false;
   RingQueue<Outgoing> queue_;
   RingQueue<HandedOut> in_ring_;
+  Run puts_;  // behind those: most connections need no line for them
   Departures departures_;
   std::uint64_t last_notice_ = 0;  // its number
 };

@@ -22,7 +22,13 @@ void Puts::open(std::uint32_t i_id, const RemoteRegion& region) {
   STP_ASSERT(!is_open(region.r_id), "a region is opened once");
   auto& stream = streams_[region.r_id];
   stream.i_id = i_id;
-  stream.region = region;
+  stream.r_id = region.r_id;
+  stream.mx = region.mx;
+  stream.length = region.length;
+  stream.window = region.window;
+  stream.at = region.at;
+  stream.base = region.base;
+  stream.access = region.access;
   stream.start = region.at.linear(config_.remote_bufsize);
 }
 
@@ -39,7 +45,7 @@ int Puts::close(std::uint32_t r_id) {
   auto* const found = find(region.r_id);
   if (found == nullptr) return -EACCES;
   auto& stream = *found;
-  if (offset > stream.region.length || length > stream.region.length - offset) return -EINVAL;
+  if (offset > stream.length || length > stream.length - offset) return -EINVAL;
   const auto block = std::uint64_t{1} << config_.max_block;
   const auto room = kMaxQueued - stream.blocks.size();
   const auto add = [&](Address from, std::uint64_t at, std::uint64_t size) {
@@ -69,7 +75,7 @@ int Puts::close(std::uint32_t r_id) {
 }
 
 Puts::Stream* Puts::find(std::uint32_t r_id) {
-  if (recent_ != nullptr && recent_->region.r_id == r_id) return recent_;
+  if (recent_ != nullptr && recent_->r_id == r_id) return recent_;
   const auto found = streams_.find(r_id);
   return found == streams_.end() ? nullptr : recent_ = &found->second;
 }
@@ -77,19 +83,19 @@ Puts::Stream* Puts::find(std::uint32_t r_id) {
 void Puts::forget(Stream& stream) {
   recent_ = nullptr;
   stop_waiting(stream);
-  const auto r_id = stream.region.r_id;
+  const auto r_id = stream.r_id;
   streams_.erase(r_id);
 }
 
 // protocol: 9.11
 void Puts::send(Stream& stream) {
   if (stream.sent == 0) stream.stalled_since = clock_.now();
-  while (stream.sent < stream.blocks.size() && stream.sent < stream.region.window) {
+  while (stream.sent < stream.blocks.size() && stream.sent < stream.window) {
     const auto index = stream.sent++;
     const auto& block = stream.blocks[index];
     send_block(stream, index, !block.quiet || must_ask(stream, block));
   }
-  STP_ASSERT(stream.sent <= stream.blocks.size() && stream.sent <= stream.region.window,
+  STP_ASSERT(stream.sent <= stream.blocks.size() && stream.sent <= stream.window,
              "no more Blocks are on their way than there are, and than the window holds");
   if (stream.sent == 0) return;
   stream.awaited.number = outbox_.last_number();
@@ -105,7 +111,7 @@ bool Puts::must_ask(Stream& stream, const Block& block) {
     unasked.bytes = 0;
   }
   unasked.bytes += block.length;
-  return Asking::must(block.told, unasked, stream.sent, stream.region.window);
+  return Asking::must(block.told, unasked, stream.sent, stream.window);
 }
 
 // A Block is on its way. From then on the alarm is set until none is.
@@ -128,7 +134,7 @@ void Puts::stop_waiting(Stream& stream) {
 void Puts::send_block(Stream& stream, std::uint32_t index, bool asks) {
   STP_ASSERT(index < stream.sent, "a Block that is sent is counted");
   const auto& block = stream.blocks[index];
-  STP_ASSERT(block.offset + block.length <= stream.region.length, "a Block lies within its region");
+  STP_ASSERT(block.offset + block.length <= stream.length, "a Block lies within its region");
   const auto to = Address::from_linear(stream.start + block.offset, config_.remote_bufsize);
   // Silent, unless it should wake its receiver: nobody waits for its header there.
   const auto wake = (block.flags & flag::kInterrupt) != 0;
@@ -139,12 +145,12 @@ void Puts::send_block(Stream& stream, std::uint32_t index, bool asks) {
     stream.unasked = {};
   }
   auto& entry = outbox_.add_put(block.length <= Asking::kShort && (!wake || !asks));
-  wire::make_header(wire::Data{.r_mx = stream.region.mx,
+  wire::make_header(wire::Data{.r_mx = stream.mx,
                                .r_bufx = to.bufx,
                                .r_offset = to.offset,
                                .sync = outbox_.next_sync(),
                                .b_num = stream.b_seq + index,
-                               .r_id = stream.region.r_id},
+                               .r_id = stream.r_id},
                     static_cast<std::uint16_t>(flags), entry.header);
   entry.bufx = block.source.bufx;
   entry.offset = block.source.offset;
@@ -153,7 +159,7 @@ void Puts::send_block(Stream& stream, std::uint32_t index, bool asks) {
 
 // Sends an RS: its answer covers all Blocks sent before it.
 void Puts::ask_about(Stream& stream) {
-  const auto sync = outbox_.ask_state(stream.region.r_id, stream.i_id, stream.b_seq);
+  const auto sync = outbox_.ask_state(stream.r_id, stream.i_id, stream.b_seq);
   stream.question = {.b_num = stream.b_seq, .sync = sync};
   stream.asks = true;
   stream.awaited.number = outbox_.last_number();
@@ -162,7 +168,7 @@ void Puts::ask_about(Stream& stream) {
 
 void Puts::confirm(Stream& stream) {
   if (stream.unasked.blocks == 0) return;
-  if (outbox_.ask_with_last(stream.region.r_id))
+  if (outbox_.ask_with_last(stream.r_id))
     stream.unasked = {};
   else
     ask_about(stream);
@@ -232,7 +238,7 @@ void Puts::complete(Stream& stream, std::uint32_t blocks) {
 
 // Gives up the region: everything outstanding completes with `status`, and the peer is told.
 void Puts::abandon(Stream& stream, int status) {
-  const auto region = stream.region;
+  const auto region = stream.region();
   outbox_.forget_data(region.r_id);
   endings_.end(region.r_id, stream.i_id, std::nullopt);
   // The peer has the region until it sees that END: nothing may be sent into it from memory that
@@ -258,7 +264,7 @@ bool Puts::on_end(const wire::End& end) {
   outbox_.forget_data(end.i_id);
   for (const auto& block : found->blocks)
     if (block.last) tell(block, -ECANCELED);
-  completions_.add(Completion::Kind::kRevoked, 0, 0).region = found->region;
+  completions_.add(Completion::Kind::kRevoked, 0, 0).region = found->region();
   forget(*found);
   return true;
 }

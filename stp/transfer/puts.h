@@ -3,6 +3,7 @@
 // them, its Gets and FetchOps.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 
@@ -35,7 +36,7 @@ class Puts {
   void open(std::uint32_t i_id, const RemoteRegion& region);
   // Brings the region used last into the caches, then its first Block.
   void fetch_ahead() const {
-    if (recent_ != nullptr) fetch_lines(recent_, recent_ + 1);
+    if (recent_ != nullptr) fetch_lines(recent_, &recent_->at);
   }
   void fetch_blocks_ahead() const {
     if (recent_ != nullptr) fetch_line(recent_->blocks.first_place());
@@ -82,23 +83,39 @@ class Puts {
   struct Question {
     std::uint32_t b_num = 0, sync = 0;
   };
-  // The Puts into one region, in three cache lines.
+  // The Puts into one region. Each needs the first two cache lines.
   struct alignas(kCacheLine) Stream {
-    RemoteRegion region;
+    std::uint32_t r_id = wire::kNoId;
+    std::uint16_t mx = 0;
+    bool waits = false;  // counted in waiting_: a Block is on its way
+    bool asks = false;   // `question` is open
+    std::uint64_t length = 0;
     std::uint64_t start = 0;  // of the region, a linear address
     std::uint32_t i_id = 0;   // of our RMR
     std::uint32_t b_seq = 0;
+    std::uint32_t window = 0, sent = 0;
     RingQueue<Block> blocks;  // from B_seq on; the first `sent` of them have been sent
-    std::uint32_t sent = 0;
-    bool waits = false;        // counted in waiting_: a Block is on its way
-    bool asks = false;         // `question` is open
-    Asking::Unasked unasked;   // the last of `sent`, covered by no question
-    Time confirm_at = kNever;  // when to ask about them at the latest
-    Question question;
     Awaited awaited{Alarm::kPuts};
     Time stalled_since = 0;
+    Asking::Unasked unasked;  // the last of `sent`, covered by no question
+
+    Address at;  // the rest of the region
+    std::uint64_t base = 0;
+    std::uint32_t access = 0;
+    Question question;
+    Time confirm_at = kNever;  // when to ask about `unasked` at the latest
+
+    [[nodiscard]] RemoteRegion region() const {
+      return {.r_id = r_id,
+              .mx = mx,
+              .at = at,
+              .length = length,
+              .window = window,
+              .base = base,
+              .access = access};
+    }
   };
-  static_assert(sizeof(Stream) == 3 * kCacheLine);
+  static_assert(sizeof(Stream) == 3 * kCacheLine && offsetof(Stream, at) == 2 * kCacheLine);
 
   [[nodiscard]] Stream* find(std::uint32_t r_id);
   void forget(Stream& stream);

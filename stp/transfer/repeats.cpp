@@ -14,7 +14,7 @@ void Repeats::measure(const Awaited& awaited) {
 
 Repeats::Next Repeats::next(Awaited& awaited, Answerer who) {
   const auto now = clock_.now();
-  auto& [retry, number, alarm] = awaited;
+  auto& [retry, alarm, number] = awaited;
   STP_ASSERT(number <= outbox_.last_number() && outbox_.taken_number() <= outbox_.last_number(),
              "what is repeated, and what was taken, has been requested");
   // A request that the Node has not taken yet waits for room, not for its answer.

@@ -18,10 +18,11 @@ namespace stp {
 struct Awaited {
   explicit Awaited(Alarm of) : alarm(of) {}
 
-  Retry retry;
+  [[no_unique_address]] Retry retry;
+  Alarm alarm;               // of the mechanism that waits for the answer; in the room behind it
   std::uint64_t number = 0;  // of the request as it was sent last: Outbox::last_number()
-  Alarm alarm;               // of the mechanism that waits for the answer
 };
+static_assert(sizeof(Awaited) == 48);
 
 class Repeats {
  public:

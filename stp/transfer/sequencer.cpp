@@ -66,7 +66,6 @@ void Sequencer::fetch_ahead(unsigned step) const {
     return fetch_line(&self.landings.offers);
   }
   if (step == 2) return self.puts.fetch_blocks_ahead();
-  self.completions.fetch_ahead();
   self.puts.fetch_ahead();
   self.outbox.fetch_ahead();
 }

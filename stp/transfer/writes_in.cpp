@@ -173,6 +173,7 @@ void WritesIn::finish(Incoming& in, int status, bool voided) {
     completions_.add_once_taken(c);
   finished_.remember(in.i_id);
   transfers_.erase(in.r_id);
+  if (transfers_.empty()) clock_.stop(Alarm::kWritesIn);
 }
 
 void WritesIn::expire() {

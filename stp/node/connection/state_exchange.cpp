@@ -70,10 +70,11 @@ void StateExchange::repeat_proof(Vc& vc) {
 // protocol: 6.4, 6.13
 void StateExchange::answer(Vc& vc, std::uint32_t sync, std::uint32_t b_num, std::uint32_t r_id,
                            std::uint32_t asker_id) {
-  wire::RequestStateResponse rsr{.r_slots = static_cast<std::uint16_t>(vc.channel.free_slots()),
-                                 .sync = sync,
-                                 .b_num = b_num,
-                                 .i_id = wire::kNoId};
+  wire::RequestStateResponse rsr{
+      .r_slots = static_cast<std::uint16_t>(vc.channel.known_free_slots()),
+      .sync = sync,
+      .b_num = b_num,
+      .i_id = wire::kNoId};
   std::uint16_t flags = 0;
   bool completes = false;
   if (r_id != wire::kNoId) {

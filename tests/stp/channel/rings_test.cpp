@@ -116,6 +116,20 @@ TEST_F(NodeSide, slots_are_counted_right_wherever_the_ring_begins) {
   EXPECT_FALSE(node.broken());
 }
 
+// Whoever takes back afterwards that it has read breaks the ring with the next header.
+TEST_F(NodeSide, slots_of_who_has_read_all_are_free_without_another_look) {
+  EXPECT_EQ(node.known_free_slots(), kSlots);
+  ASSERT_TRUE(deliver(1));
+  EXPECT_EQ(node.known_free_slots(), kSlots - 1);
+  ReceivedEntry entry;
+  ASSERT_TRUE(user.receive(entry));
+  EXPECT_EQ(node.known_free_slots(), kSlots);
+  words.rx_tail = 0;
+  EXPECT_EQ(node.known_free_slots(), kSlots);
+  EXPECT_FALSE(deliver(2));
+  EXPECT_TRUE(node.broken());
+}
+
 // 512 places: more than stand in the NodeChannel itself.
 TEST(LargeRings, count_their_slots_in_the_same_way) {
   constexpr ChannelGeometry kLarge{.slots = 300, .credits = 4};

@@ -44,6 +44,27 @@ TEST_F(EndingsTest, complete_when_the_peer_has_confirmed) {
   EXPECT_FALSE(completion()) << "once";
 }
 
+TEST_F(EndingsTest, of_puts_and_others_keep_their_order) {
+  completions.add_put(1, 0, 100);
+  completions.add_put(2, -ECANCELED, 0);
+  completions.add(Kind::kNotice, 3, 0).tag = 33;
+  completions.add_put(4, 0, 400);
+  for (const Context context : {1U, 2U, 3U, 4U}) {
+    EXPECT_TRUE(completions.has_ready());
+    const auto c = completion();
+    ASSERT_TRUE(c);
+    EXPECT_EQ(c->context, context);
+    EXPECT_EQ(c->kind, context == 3 ? Kind::kNotice : Kind::kPut);
+    EXPECT_EQ(c->length, context == 1 ? 100U : context == 4 ? 400U : 0U);
+    EXPECT_EQ(c->status, context == 2 ? -ECANCELED : 0);
+    EXPECT_EQ(c->tag, context == 3 ? 33U : 0U);
+    if (context == 1) completions.add_put(1, 0, 100);  // behind the others
+  }
+  EXPECT_EQ(completion()->context, 1U);
+  EXPECT_FALSE(completions.has_ready());
+  EXPECT_FALSE(completion());
+}
+
 TEST_F(EndingsTest, name_the_message_that_is_taken_back) {
   end(5, 77);
   const auto entry = next_entry();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stp/transfer/outbox.h"
 
+#include <array>
+
 #include "stp/transfer/clock.h"
 #include "tests/stp/node/write_fixture.h"
 #include "tests/stp/transfer/parts.h"
@@ -92,6 +94,29 @@ TEST_F(OutboxTest, of_short_puts_for_which_nobody_waits_one_in_32_asks) {
   expected[31] = expected[63] = true;
   for (int i = 0; i < 70; ++i) add_put(9, false);
   EXPECT_EQ(asks(), expected);
+}
+
+TEST_F(OutboxTest, knows_which_short_puts_the_node_has_not_taken) {
+  for (int i = 0; i < 3; ++i) add_put(9, true);
+  outbox.add(wire::to_header(wire::NoOperation{}));
+  for (int i = 0; i < 2; ++i) add_put(9, true);
+  add_put(8, true);
+  outbox.forget_data(8);  // the number of that one is left out
+  add_put(9, true);
+  for (std::uint32_t handed = 0; handed < 7; ++handed) ASSERT_TRUE(next());
+  const std::array<std::uint64_t, 8> first{1, 2, 3, 4, 5, 6, 8, Outbox::kNone};
+  for (std::uint32_t taken = 0; taken < first.size(); ++taken) {
+    EXPECT_EQ(outbox.taken(taken), taken != 0);
+    EXPECT_EQ(outbox.first_not_taken(), first[taken]) << taken;
+    EXPECT_EQ(outbox.waits_for_node(), taken < 7);
+  }
+  EXPECT_EQ(outbox.taken_number(), 8U);
+  EXPECT_TRUE(clock.is_idle());
+  add_put(9, true);
+  next();
+  EXPECT_EQ(outbox.first_not_taken(), 9U) << "the next ones begin anew";
+  EXPECT_TRUE(outbox.taken(1'000));
+  EXPECT_EQ(outbox.taken_number(), 9U);
 }
 
 TEST_F(OutboxTest, makes_the_last_request_ask_only_if_it_is_data_of_the_region) {

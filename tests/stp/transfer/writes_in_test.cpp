@@ -67,6 +67,8 @@ TEST_F(WritesInTest, grants_a_window_and_completes_with_the_last_block) {
   EXPECT_EQ(done->message, 5U);
   EXPECT_EQ(writes.outstanding(), 0U);
   EXPECT_TRUE(finished.is_over(kTheirId, Op::kRequestAnswer));
+  node_takes();
+  EXPECT_TRUE(clock.is_idle()) << "what waited for its progress does not";
 }
 
 TEST_F(WritesInTest, ignores_headers_of_blocks_that_it_did_not_grant) {
