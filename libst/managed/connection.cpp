@@ -66,7 +66,7 @@ int Connection::send_at_once(const Pieces& bytes) {
 void Connection::has_posted() {
   domain_->mutex().is_held();
   send_soon();
-  if (session_->eager_out.waits_for_pages()) [[unlikely]] {
+  if (session_->waits_for_memory) [[unlikely]] {
     domain_->visit(*this);
     domain_->look_before(domain_->time());
   }
@@ -208,7 +208,7 @@ bool Connection::waits_for_this_side() const {
   if (!read_requests_.empty()) return true;
   if (!session_) return false;
   return session_->arrived() != nullptr ||
-         (!over() && (session_->sequencer.has_offers() || session_->waits_for_memory()));
+         (!over() && (session_->sequencer.has_offers() || session_->waits_for_memory));
 }
 
 void Connection::advance(Time now) {
@@ -242,7 +242,7 @@ bool Connection::move(Time now) {
   Completion c;
   while (!over() && sequencer.next_completion(c)) on_completion(c);
   if (over()) return false;
-  if (session_->eager_in.is_asked()) [[unlikely]]
+  if (std::exchange(session_->waits_for_memory, false)) [[unlikely]]
     serve_ring();
   // A peer sends a message or a request only after it has learned that it was accepted. So its
   // confirmation was lost.
@@ -341,14 +341,16 @@ void Connection::on_region_request(const Completion& c) {
                         {.base = access->terms().address, .access = access->terms().access});
 }
 
-// If there is no memory for it now, the peer waits for the answer.
+// If the peer has asked for it. If there is no memory for it now, the peer waits for the answer.
 void Connection::serve_ring() {
   domain_->mutex().is_held();
+  if (!session_->eager_in.is_asked()) return;
   auto& staging = domain_->staging();
   const auto ring = staging.take_ring();
   if (ring && !session_->eager_in.serve(session_->sequencer, *ring, endpoint_))
     staging.give_back(*ring);
   if (!ring && staging.refuses_rings()) session_->eager_in.refuse(session_->sequencer);
+  session_->waits_for_memory = session_->eager_in.is_asked();
 }
 
 void Connection::query(stm_connection_info_t& info) const {

@@ -169,7 +169,7 @@ int Operations::begin_send(Session& session, Operation& operation) {
       session.eager_out.send(session.sequencer, session.staging, operation, {.parts = {&whole, 1}},
                              session.eager_in, may_be_quiet(operation)) == 0)
     return 0;
-  if (lacks_pages(session, operation.length)) return session.eager_out.wait_for_pages(), -EAGAIN;
+  if (lacks_pages(session, operation.length)) return session.wait_for_pages(), -EAGAIN;
   return begin_write(session, operation);
 }
 
@@ -196,7 +196,7 @@ int Operations::send_at_once(Session& session, const Pieces& bytes, std::uint64_
 
 // For a message of that length, which is tried again.
 void Operations::prepare_ring(Session& session, std::uint64_t length) const {
-  if (lacks_pages(session, length)) return session.eager_out.wait_for_pages();
+  if (lacks_pages(session, length)) return session.wait_for_pages();
   static_cast<void>(session.eager_out.opens_for(session.sequencer, length));
 }
 

@@ -205,12 +205,7 @@ class EagerOut {
   [[nodiscard]] bool lacks_pages(std::uint64_t length) const {
     return !fits_cell(length) && has_slots(length) && !has_pages(length) && !pages_->is_refused();
   }
-  // The connection waits for them.
-  void wait_for_pages() {
-    pages_->want();
-    waits_ = true;
-  }
-  [[nodiscard]] bool waits_for_pages() const { return waits_; }
+  void want_pages() { pages_->want(); }
   // `span`: the most slots of a message that the peer allows.
   void open(std::uint64_t span) {
     span_ = static_cast<std::uint16_t>(std::clamp<std::uint64_t>(span, 1, kEagerSpan));
@@ -228,10 +223,7 @@ class EagerOut {
     ends_[messages_++ % kEagerSlots] = sent_;
     const auto slot = place % kEagerSlots;
     in_flight_ |= eager_bits(slot, slots);
-    if (!fits_cell(length)) {
-      places_[slot] = pages_->take(slots);
-      waits_ = false;
-    }
+    if (!fits_cell(length)) places_[slot] = pages_->take(slots);
     return slot;
   }
   // Where the message of that slot leaves from.
@@ -289,7 +281,6 @@ class EagerOut {
   std::uint16_t span_ = 0;   // 0: closed
   bool is_asked_ = false;    // and has not answered
   bool asks_later_ = false;  // it is not asked yet
-  bool waits_ = false;       // for pages
   std::uint32_t sent_ = 0, taken_ = 0;
   std::uint32_t in_flight_ = 0;  // bit per slot
   SendPages* pages_;
@@ -425,7 +416,9 @@ struct Session {
   // What each operation uses stands last.
   const Staging staging;
   EagerOut eager_out;
-  EagerIn eager_in;
+  EagerIn eager_in;  // at its end
+  // For this side's ring, or for pages that a message can leave from.
+  bool waits_for_memory = false;
   const EndpointId endpoint;
   Sequencer sequencer;
 
@@ -434,9 +427,9 @@ struct Session {
     eager_out.leave();
     return eager_in.leave();
   }
-  // For its ring, or for pages that a message can leave from.
-  [[nodiscard]] bool waits_for_memory() const {
-    return eager_in.is_asked() || eager_out.waits_for_pages();
+  void wait_for_pages() {
+    eager_out.want_pages();
+    waits_for_memory = true;
   }
   // The peer's next message, if it has arrived in the ring; else nullptr.
   [[nodiscard]] const EagerIn::Arrived* arrived() const {

