@@ -156,7 +156,7 @@ class Sender {
         progress_(progress),
         complaints_(progress),
         pace_(sending.bytes_per_second),
-        persistence_(sending.retry, Clock::now()) {}
+        persistence_(sending.retry) {}
 
   std::size_t run() {
     paths_ = first_look(sending_, [this](const std::string& path, const std::string& why) {
@@ -185,8 +185,7 @@ class Sender {
       retrying_ = false;
       FileSender files(channel, stop_, progress_, pace_,
                        [this](const Outcome& outcome) { learn(outcome); });
-      files.tell_of_more(
-          [this, &files] { persistence_.reached(files.reached() - before_, Clock::now()); });
+      files.tell_of_more([this, &files] { persistence_.reached(files.reached() - before_); });
       offered_ = 0;
       with_names_ = FilesWithNames(sending_.hard_links && overlap(paths_));
       finished_ = sending_.trees ? 0 : next_;
@@ -209,7 +208,7 @@ class Sender {
     }
   }
 
-  [[nodiscard]] bool may_try_again() const {
+  [[nodiscard]] bool may_try_again() {
     return !stream_begun_ && persistence_.may_try_again(Clock::now());
   }
 

@@ -50,28 +50,33 @@ class Pace {
   Clock::time_point free_at_{};
 };
 
-// For how long a lost link or receiver is tried again. What a try sends once more is no progress:
-// or a receiver that is lost again and again, each time at the same place, would be tried for ever.
+// For how long a lost link or receiver is tried again: from its loss on, and anew after progress.
+// What a try sends once more is none: or a receiver that is lost again and again, each time at the
+// same place, would be tried for ever.
 class Persistence {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Persistence(std::chrono::seconds patience, Clock::time_point now)
-      : patience_(patience), since_(now) {}
+  // 0: nothing is tried again.
+  explicit Persistence(std::chrono::seconds patience) : patience_(patience) {}
 
   // The receiver has so much of the argument that is sent, as far as this try knows.
-  void reached(std::uint64_t much, Clock::time_point now) {
+  void reached(std::uint64_t much) {
     if (much <= most_) return;
     most_ = much;
-    since_ = now;
+    lost_.reset();
   }
   // Of the next argument it has nothing.
   void begin_next() { most_ = 0; }
-  [[nodiscard]] bool may_try_again(Clock::time_point now) const { return now - since_ < patience_; }
+  // Something was lost.
+  [[nodiscard]] bool may_try_again(Clock::time_point now) {
+    if (!lost_) lost_ = now;
+    return now - *lost_ < patience_;
+  }
 
  private:
-  const std::chrono::seconds patience_;  // 0: it is not tried again
-  Clock::time_point since_;              // of the last progress
+  const std::chrono::seconds patience_;
+  std::optional<Clock::time_point> lost_;  // since the last progress
   std::uint64_t most_ = 0;
 };
 

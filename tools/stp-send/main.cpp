@@ -186,7 +186,7 @@ int main(int argc, char** argv) {
       ->type_name("RATE")
       ->default_str("no limit");
   app.add_option("--retry", retry,
-                 "Seconds without progress during which a lost link or receiver is tried again")
+                 "Seconds for which a lost link or receiver is tried again, anew after progress")
       ->type_name("SECONDS")
       ->between(0, 31'536'000)
       ->capture_default_str();
