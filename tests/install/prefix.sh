@@ -20,4 +20,6 @@ if grep -rlF -e "$build" -e "$root" "$prefix/lib" "$prefix/share" --include=*.pc
   fail "a file that is installed names the directory it was built in"
 fi
 consumers "$prefix" "$3" all
+xargs -d '\n' rm -f <"$build/install_manifest.txt" # as README.md says
+expect [ -z "$(find "$prefix" ! -type d)" ]
 echo "PASSED"
