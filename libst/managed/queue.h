@@ -237,8 +237,9 @@ class LinkWatch {
   bool begin(client::Backend& backend, std::shared_ptr<Queue> queue, std::uint64_t context);
   void end();
   // Reports the present state if it has changed since the last report and the queue has a place.
-  void look(client::Backend& backend) {
-    if (queue_) look_again(backend);
+  // `error`: the backend's.
+  void look(client::Backend& backend, int error) {
+    if (queue_ && (error != reported_.error || has_changed(backend))) look_again(backend);
   }
   // A change waits for a place in the queue.
   [[nodiscard]] bool is_behind() const { return behind_; }
@@ -249,6 +250,9 @@ class LinkWatch {
     std::uint32_t state = 0, changes = 0;
     int error = 0;
   };
+  [[nodiscard]] bool has_changed(client::Backend& backend) const {
+    return backend.page().link_changes.load(std::memory_order_relaxed) != reported_.changes;
+  }
   void look_again(client::Backend& backend);
   static View view_of(client::Backend& backend);
   void report(const View& view);

@@ -210,7 +210,7 @@ void Domain::look_around() {
     link_lost_ = true;
     for (const auto& connection : connections_) connection->lose(lost);
   }
-  link_watch_.look(*backend_);
+  link_watch_.look(*backend_, lost);
   const auto accepts = backend_->page().accepts.load(std::memory_order_acquire);
   const bool due = time_ >= connections_due_;
   if (accepts == accepts_seen_ && !look_for_connections_ && !due) return;

@@ -369,7 +369,7 @@ class LinkWatches : public OnScriptedLink {
   }
   // The next event, after a look at the link.
   std::optional<stm_event_t> told(Queue& queue) {
-    watch.look(*link);
+    watch.look(*link, link->error());
     stm_event_t event{};
     if (queue.take(&event, 1) == 0) return std::nullopt;
     return event;
@@ -410,7 +410,7 @@ TEST_F(LinkWatches, ThatFindNoPlaceTellThePresentStateLater) {
   ASSERT_TRUE(watch.begin(*link, queue, 0));
   for (const auto state : {LinkState::kDown, LinkState::kNoPeer, LinkState::kUp}) {
     becomes(state);
-    watch.look(*link);
+    watch.look(*link, link->error());
     EXPECT_TRUE(watch.is_behind());
   }
   stm_event_t first{};
@@ -463,7 +463,7 @@ TEST_F(LinkWatches, AServiceThatHasGoneIsToldOnceWithItsReason) {
 
 TEST_F(LinkWatches, ThatHaveEndedTellNothingAndHoldNoQueue) {
   const auto queue = queue_of(2);
-  watch.look(*link);  // nobody has asked
+  watch.look(*link, link->error());  // nobody has asked
   ASSERT_TRUE(watch.begin(*link, queue, 0));
   ASSERT_TRUE(told(*queue));
   watch.end();

@@ -52,11 +52,11 @@ class Arrival : public testing::Test, protected GapLink, protected DatPair {
   Arrival() { EXPECT_EQ(Srq::create(*server.ia, server.pz, {16, 1, 0}, srq), Result::kSuccess); }
   void post(std::uint64_t cookie) {
     const LmrTriplet into[] = {server.at(cookie % 12 * kLength, kLength)};
-    ASSERT_EQ(srq->post(into, cookie), Result::kSuccess);
+    ASSERT_EQ(held(srq)->post(into, cookie), Result::kSuccess);
   }
   void send(std::uint64_t number) {
     const LmrTriplet from[] = {client.at(number, kLength)};
-    ASSERT_EQ(client.ep->post_send(from, number, 0), Result::kSuccess);
+    ASSERT_EQ(held(client.ep)->post_send(from, number, 0), Result::kSuccess);
   }
   // Messages 1 to 18 have arrived; of the next ones 19, 22 and 23 are arriving.
   void lose_some() {
@@ -149,7 +149,7 @@ TEST_F(Arrival, MoreBuffersThanTheSoftWatermarkAreToldOnce) {
   const auto told = DatSide::next(*server.async);
   EXPECT_EQ(told.reason, AsyncReason::kSoftHighWatermark);
   Event event;
-  EXPECT_EQ(server.async->dequeue(event), Result::kQueueEmpty);
+  EXPECT_EQ(dequeue(*server.async, event), Result::kQueueEmpty);
 }
 
 TEST_F(Arrival, MoreBuffersThanTheHardWatermarkBreakTheConnection) {

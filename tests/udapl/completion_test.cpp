@@ -20,11 +20,11 @@ class Completions : public Dat {
   }
   void send(std::uint64_t cookie, Flags flags) {
     const LmrTriplet from[] = {client.at(0, 8)};
-    ASSERT_EQ(client.ep->post_send(from, cookie, flags), Result::kSuccess);
+    ASSERT_EQ(held(client.ep)->post_send(from, cookie, flags), Result::kSuccess);
   }
   void post(std::uint64_t cookie, Flags flags) {
     const LmrTriplet into[] = {server.at(0, 8)};
-    ASSERT_EQ(server.ep->post_recv(into, cookie, flags), Result::kSuccess);
+    ASSERT_EQ(held(server.ep)->post_recv(into, cookie, flags), Result::kSuccess);
   }
   // Waits for an event of `from`, which has none, in a thread. Calls `act` when that thread sleeps.
   template <typename Act>
@@ -32,7 +32,7 @@ class Completions : public Dat {
     auto result = Result::kSuccess;
     Event other;
     std::thread waiter([&] { result = from.wait(timeout, 1, event, more); });
-    while (from.dequeue(other) != Result::kInvalidState) std::this_thread::yield();
+    while (dequeue(from, other) != Result::kInvalidState) std::this_thread::yield();
     act();
     waiter.join();
     return result;
@@ -49,7 +49,7 @@ TEST_P(Completions, AnUnsignalledRequestWakesNobodyAndIsThereForWhoLooks) {
   const auto slept = waited(*client.request, 500'000, [&] { send(1, kUnsignalled); });
   EXPECT_EQ(slept, Result::kTimeoutExpired);
   EXPECT_EQ(more, 1);
-  ASSERT_EQ(client.request->dequeue(event), Result::kSuccess);
+  ASSERT_EQ(dequeue(*client.request, event), Result::kSuccess);
   EXPECT_EQ(event.cookie, 1U);
 }
 
@@ -71,7 +71,7 @@ TEST_P(Completions, AnUnsignalledReceiveWakesNobody) {
   post(2, 0);
   EXPECT_EQ(waited(*server.recv, 500'000, [&] { send(1, 0); }), Result::kTimeoutExpired);
   EXPECT_EQ(more, 1);
-  ASSERT_EQ(server.recv->dequeue(event), Result::kSuccess);
+  ASSERT_EQ(dequeue(*server.recv, event), Result::kSuccess);
   EXPECT_EQ(waited(*server.recv, kPatience, [&] { send(2, 0); }), Result::kSuccess);
 }
 
@@ -79,7 +79,8 @@ TEST_P(Completions, AnUnsignalledRequestThatFailsWakesTheWaiter) {
   connect_with(0, kUnsignalled);
   const LmrTriplet data[] = {client.at(0, 8)};
   const auto woken = waited(*client.request, kPatience, [&] {
-    ASSERT_EQ(client.ep->post_rdma_write(data, 1, {0, 8, 0xdead}, kUnsignalled), Result::kSuccess);
+    ASSERT_EQ(held(client.ep)->post_rdma_write(data, 1, {0, 8, 0xdead}, kUnsignalled),
+              Result::kSuccess);
   });
   EXPECT_EQ(woken, Result::kSuccess);
   EXPECT_EQ(event.status, DtoStatus::kRemoteAccess);
@@ -88,8 +89,8 @@ TEST_P(Completions, AnUnsignalledRequestThatFailsWakesTheWaiter) {
 TEST_P(Completions, UnsignalledNeedsTheAttributeOfTheEp) {
   connect_with(0, 0);
   const LmrTriplet from[] = {client.at(0, 8)};
-  EXPECT_EQ(client.ep->post_send(from, 1, kUnsignalled), Result::kInvalidParameter);
-  EXPECT_EQ(server.ep->post_recv({}, 1, kUnsignalled), Result::kInvalidParameter);
+  EXPECT_EQ(held(client.ep)->post_send(from, 1, kUnsignalled), Result::kInvalidParameter);
+  EXPECT_EQ(held(server.ep)->post_recv({}, 1, kUnsignalled), Result::kInvalidParameter);
 }
 
 // Records the calls of an agent. It may be called until the IA closes.
@@ -124,7 +125,7 @@ TEST_P(Completions, AnAgentIsCalledThoughNobodyWaits) {
   send(1, 0);
   ASSERT_TRUE(calls->await(1));
   EXPECT_EQ(calls->last, &handle);
-  ASSERT_EQ(server.recv->dequeue(event), Result::kSuccess);
+  ASSERT_EQ(dequeue(*server.recv, event), Result::kSuccess);
   EXPECT_EQ(event.cookie, 1U);
 }
 

@@ -11,7 +11,7 @@ class EpEnding : public Dat {
  protected:
   void send(std::size_t length, std::uint64_t cookie) {
     const LmrTriplet from[] = {client.at(0, length)};
-    ASSERT_EQ(client.ep->post_send(from, cookie, 0), Result::kSuccess);
+    ASSERT_EQ(held(client.ep)->post_send(from, cookie, 0), Result::kSuccess);
   }
 };
 STP_BOTH_WAYS(EpEnding);
@@ -20,7 +20,7 @@ STP_BOTH_WAYS(EpEnding);
 TEST_P(EpEnding, BothSidesHearThatAConnectionBroke) {
   connect();
   const LmrTriplet into[] = {server.at(0, 4)};
-  ASSERT_EQ(server.ep->post_recv(into, 1, 0), Result::kSuccess);
+  ASSERT_EQ(held(server.ep)->post_recv(into, 1, 0), Result::kSuccess);
   send(5, 1);
   EXPECT_EQ(DatSide::next(*server.recv).status, DtoStatus::kLocalLength);
   EXPECT_EQ(DatSide::next(*server.connect).number, EventNumber::kBroken);
@@ -64,7 +64,7 @@ TEST_P(EpEnding, AReceiveInTimeLetsTheMessageIn) {
   connect();
   send(10'000, 7);
   const LmrTriplet into[] = {server.at(0, 10'000)};
-  ASSERT_EQ(server.ep->post_recv(into, 1, 0), Result::kSuccess);
+  ASSERT_EQ(held(server.ep)->post_recv(into, 1, 0), Result::kSuccess);
   EXPECT_EQ(DatSide::next(*server.recv).status, DtoStatus::kSuccess);
   EXPECT_EQ(DatSide::next(*client.request).status, DtoStatus::kSuccess);
 }
@@ -77,10 +77,10 @@ TEST_P(EpEnding, AnLmrIsReachedByThePeersOfItsZoneAlone) {
   connect(from, to);
   const LmrTriplet data[] = {client.at(0, 64)};
   const RmrTriplet remote{server.at(0, 64).address, 64, server.lmr->rmr_context()};
-  ASSERT_EQ(client.ep->post_rdma_write(data, 1, remote, 0), Result::kSuccess);
+  ASSERT_EQ(held(client.ep)->post_rdma_write(data, 1, remote, 0), Result::kSuccess);
   EXPECT_EQ(DatSide::next(*client.request).status, DtoStatus::kSuccess);
   server.buffer[0] = 0x55;
-  ASSERT_EQ(from->post_rdma_write(data, 2, remote, 0), Result::kSuccess);
+  ASSERT_EQ(held(from)->post_rdma_write(data, 2, remote, 0), Result::kSuccess);
   EXPECT_EQ(DatSide::next(*client.request).status, DtoStatus::kRemoteAccess);
   EXPECT_EQ(server.buffer[0], 0x55);
 }

@@ -64,8 +64,8 @@ TEST_P(EpTest, AMessageOfSeveralSegmentsFillsThoseOfTheReceiveInTheirOrder) {
   const LmrTriplet to[] = {server.at(1000, 10), server.at(3000, 0), server.at(2000, 100)};
   const LmrTriplet from[] = {client.at(5, 20), client.at(4000, 30)};
   std::memset(server.buffer.data(), 0, 4096);
-  ASSERT_EQ(server.ep->post_recv(to, 77, 0), Result::kSuccess);
-  ASSERT_EQ(client.ep->post_send(from, 88, 0), Result::kSuccess);
+  ASSERT_EQ(held(server.ep)->post_recv(to, 77, 0), Result::kSuccess);
+  ASSERT_EQ(held(client.ep)->post_send(from, 88, 0), Result::kSuccess);
   const auto received = DatSide::next(*server.recv);
   EXPECT_EQ(received.cookie, 77U);
   EXPECT_EQ(received.length, 50U);
@@ -87,9 +87,9 @@ TEST_P(EpTest, AnRdmaWriteIsThereBeforeALaterSendIsReceived) {
     const LmrTriplet data[] = {client.at(0, 8192)};
     const LmrTriplet note[] = {client.at(0, 8)};
     const LmrTriplet into[] = {server.at(0, 8)};
-    ASSERT_EQ(server.ep->post_recv(into, 1, 0), Result::kSuccess);
-    ASSERT_EQ(client.ep->post_rdma_write(data, 2, remote, 0), Result::kSuccess);
-    ASSERT_EQ(client.ep->post_send(note, 3, 0), Result::kSuccess);
+    ASSERT_EQ(held(server.ep)->post_recv(into, 1, 0), Result::kSuccess);
+    ASSERT_EQ(held(client.ep)->post_rdma_write(data, 2, remote, 0), Result::kSuccess);
+    ASSERT_EQ(held(client.ep)->post_send(note, 3, 0), Result::kSuccess);
     ASSERT_EQ(DatSide::next(*server.recv).status, DtoStatus::kSuccess);
     ASSERT_EQ(std::memcmp(server.buffer.data() + 8192, client.buffer.data(), 8192), 0);
     ASSERT_EQ(DatSide::next(*client.request).dto, Dto::kRdmaWrite);
@@ -102,7 +102,7 @@ TEST_P(EpTest, AnRdmaReadFillsItsSegments) {
   const RmrTriplet remote{reinterpret_cast<std::uint64_t>(server.buffer.data()) + 100, 5000,
                           server.lmr->rmr_context()};
   const LmrTriplet into[] = {client.at(10'000, 1000), client.at(20'000, 4000)};
-  ASSERT_EQ(client.ep->post_rdma_read(into, 5, remote, 0), Result::kSuccess);
+  ASSERT_EQ(held(client.ep)->post_rdma_read(into, 5, remote, 0), Result::kSuccess);
   EXPECT_EQ(DatSide::next(*client.request).status, DtoStatus::kSuccess);
   EXPECT_EQ(std::memcmp(client.buffer.data() + 10'000, server.buffer.data() + 100, 1000), 0);
   EXPECT_EQ(std::memcmp(client.buffer.data() + 20'000, server.buffer.data() + 1100, 4000), 0);
@@ -121,7 +121,8 @@ TEST_P(EpTest, AccessOutsideTheRmrMovesNothingAndBreaksTheConnection) {
   std::memset(server.buffer.data(), 0, 200);
   const LmrTriplet data[] = {client.at(1, 64)};
   const auto base = reinterpret_cast<std::uint64_t>(server.buffer.data());
-  ASSERT_EQ(client.ep->post_rdma_write(data, 1, {base + 90, 64, context}, 0), Result::kSuccess);
+  ASSERT_EQ(held(client.ep)->post_rdma_write(data, 1, {base + 90, 64, context}, 0),
+            Result::kSuccess);
   EXPECT_EQ(DatSide::next(*client.request).status, DtoStatus::kRemoteAccess);
   EXPECT_EQ(DatSide::next(*client.connect).number, EventNumber::kBroken);
   for (int i = 0; i < 200; ++i) ASSERT_EQ(server.buffer[static_cast<std::size_t>(i)], 0);
@@ -138,26 +139,26 @@ TEST_P(EpTest, EachFaultOfASegmentHasItsCode) {
   ASSERT_EQ(Lmr::create(*client.ia, client.pz, {more.data(), 4096, kLocalRead, false}, readable),
             Result::kSuccess);
   const LmrTriplet outside[] = {client.at(client.buffer.size() - 10, 11)};
-  EXPECT_EQ(client.ep->post_send(outside, 0, 0), Result::kInvalidParameter);
+  EXPECT_EQ(held(client.ep)->post_send(outside, 0, 0), Result::kInvalidParameter);
   const LmrTriplet unknown[] = {{client.at(0, 1).address, 1, 0xdead}};
-  EXPECT_EQ(client.ep->post_send(unknown, 0, 0), Result::kPrivilegesViolation);
+  EXPECT_EQ(held(client.ep)->post_send(unknown, 0, 0), Result::kPrivilegesViolation);
   const LmrTriplet zone[] = {{foreign->base(), 1, foreign->context()}};
-  EXPECT_EQ(client.ep->post_send(zone, 0, 0), Result::kProtectionViolation);
+  EXPECT_EQ(held(client.ep)->post_send(zone, 0, 0), Result::kProtectionViolation);
   const LmrTriplet privilege[] = {{readable->base(), 1, readable->context()}};
-  EXPECT_EQ(client.ep->post_recv(privilege, 0, 0), Result::kPrivilegesViolation);
+  EXPECT_EQ(held(client.ep)->post_recv(privilege, 0, 0), Result::kPrivilegesViolation);
   const LmrTriplet into[] = {server.at(0, 8)};
-  ASSERT_EQ(server.ep->post_recv(into, 0, 0), Result::kSuccess);
-  EXPECT_EQ(client.ep->post_send(privilege, 7, 0), Result::kSuccess);
+  ASSERT_EQ(held(server.ep)->post_recv(into, 0, 0), Result::kSuccess);
+  EXPECT_EQ(held(client.ep)->post_send(privilege, 7, 0), Result::kSuccess);
   // Its memory ends with this test.
   EXPECT_EQ(DatSide::next(*client.request).cookie, 7U);
 }
 
 TEST_P(EpTest, SuppressedCompletionsAreNotToldUnlessTheyFail) {
   connect();
-  ASSERT_EQ(server.ep->post_recv({}, 1, 0), Result::kSuccess);
-  ASSERT_EQ(server.ep->post_recv({}, 2, 0), Result::kSuccess);
-  ASSERT_EQ(client.ep->post_send({}, 1, kSuppress), Result::kSuccess);
-  ASSERT_EQ(client.ep->post_send({}, 2, 0), Result::kSuccess);
+  ASSERT_EQ(held(server.ep)->post_recv({}, 1, 0), Result::kSuccess);
+  ASSERT_EQ(held(server.ep)->post_recv({}, 2, 0), Result::kSuccess);
+  ASSERT_EQ(held(client.ep)->post_send({}, 1, kSuppress), Result::kSuccess);
+  ASSERT_EQ(held(client.ep)->post_send({}, 2, 0), Result::kSuccess);
   EXPECT_EQ(DatSide::next(*client.request).cookie, 2U);
 }
 
@@ -166,31 +167,31 @@ TEST_P(EpTest, SolicitedWaitLetsTheSenderDecideWhetherTheWaiterIsWoken) {
   connect();
   const LmrTriplet into[] = {server.at(0, 8)}, from[] = {client.at(0, 8)};
   for (std::uint64_t i = 1; i <= 3; ++i)
-    ASSERT_EQ(server.ep->post_recv(into, i, 0), Result::kSuccess);
+    ASSERT_EQ(held(server.ep)->post_recv(into, i, 0), Result::kSuccess);
   Event event, other;
   int more = 0;
   auto result = Result::kSuccess;
   std::thread waiter([&] { result = server.recv->wait(1'000'000, 1, event, more); });
-  while (server.recv->dequeue(other) != Result::kInvalidState) std::this_thread::yield();
-  ASSERT_EQ(client.ep->post_send(from, 1, 0), Result::kSuccess);
+  while (dequeue(*server.recv, other) != Result::kInvalidState) std::this_thread::yield();
+  ASSERT_EQ(held(client.ep)->post_send(from, 1, 0), Result::kSuccess);
   waiter.join();
   EXPECT_EQ(result, Result::kTimeoutExpired);
   EXPECT_EQ(more, 1);
-  ASSERT_EQ(client.ep->post_send(from, 2, kSolicitedWait), Result::kSuccess);
+  ASSERT_EQ(held(client.ep)->post_send(from, 2, kSolicitedWait), Result::kSuccess);
   EXPECT_EQ(DatSide::next(*server.recv).cookie, 1U);
   EXPECT_EQ(DatSide::next(*server.recv).cookie, 2U);
 }
 
 TEST_P(EpTest, AnAbruptDisconnectFlushesWhatIsPosted) {
   connect();
-  ASSERT_EQ(server.ep->post_recv({}, 5, 0), Result::kSuccess);
+  ASSERT_EQ(held(server.ep)->post_recv({}, 5, 0), Result::kSuccess);
   ASSERT_EQ(client.ep->disconnect(true), Result::kSuccess);
   const auto flushed = DatSide::next(*server.recv);
   EXPECT_EQ(flushed.cookie, 5U);
   EXPECT_EQ(flushed.status, DtoStatus::kFlushed);
   EXPECT_EQ(DatSide::next(*server.connect).number, EventNumber::kDisconnected);
   EXPECT_EQ(DatSide::next(*client.connect).number, EventNumber::kDisconnected);
-  ASSERT_EQ(client.ep->post_send({}, 6, 0), Result::kSuccess);
+  ASSERT_EQ(held(client.ep)->post_send({}, 6, 0), Result::kSuccess);
   EXPECT_EQ(DatSide::next(*client.request).status, DtoStatus::kFlushed);
 }
 
@@ -198,8 +199,8 @@ TEST_P(EpTest, AMessageLongerThanItsReceiveIsALocalLengthErrorAndBreaksTheConnec
   connect();
   const LmrTriplet into[] = {server.at(0, 4)};
   const LmrTriplet from[] = {client.at(0, 5)};
-  ASSERT_EQ(server.ep->post_recv(into, 1, 0), Result::kSuccess);
-  ASSERT_EQ(client.ep->post_send(from, 1, 0), Result::kSuccess);
+  ASSERT_EQ(held(server.ep)->post_recv(into, 1, 0), Result::kSuccess);
+  ASSERT_EQ(held(client.ep)->post_send(from, 1, 0), Result::kSuccess);
   EXPECT_EQ(DatSide::next(*server.recv).status, DtoStatus::kLocalLength);
   EXPECT_EQ(DatSide::next(*server.connect).number, EventNumber::kBroken);
 }

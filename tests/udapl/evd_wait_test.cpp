@@ -29,7 +29,7 @@ class EvdWait : public LibstTest {
     auto result = Result::kSuccess;
     std::thread waiter([&] { result = wait(timeout, threshold); });
     Event other;
-    while (evd->dequeue(other) != Result::kInvalidState) std::this_thread::yield();
+    while (dequeue(*evd, other) != Result::kInvalidState) std::this_thread::yield();
     std::this_thread::sleep_for(milliseconds(20));
     act(waiter);
     waiter.join();
@@ -96,7 +96,7 @@ TEST_P(EvdWait, AWaiterOwnsTheEvdAndOtherDequeuesAreAnInvalidState) {
     Event other;
     int more = 0;
     EXPECT_EQ(evd->wait(0, 1, other, more), Result::kInvalidState);
-    EXPECT_EQ(evd->dequeue(other), Result::kInvalidState);
+    EXPECT_EQ(dequeue(*evd, other), Result::kInvalidState);
     post(1);
   });
   EXPECT_EQ(result, Result::kSuccess);
@@ -106,7 +106,7 @@ TEST_P(EvdWait, AnUnwaitableEvdIsAnInvalidState) {
   post(1);
   ASSERT_EQ(evd->set_waitable(false), Result::kSuccess);
   EXPECT_EQ(wait(0), Result::kInvalidState);
-  EXPECT_EQ(evd->dequeue(event), Result::kSuccess);
+  EXPECT_EQ(dequeue(*evd, event), Result::kSuccess);
   post(1);
   ASSERT_EQ(evd->set_waitable(true), Result::kSuccess);
   EXPECT_EQ(wait(0), Result::kSuccess);
@@ -193,7 +193,7 @@ TEST_P(EvdWait, WhoDoesNotSleepIsNotInTheWayOfOthers) {
   std::thread waits([&] { looks([&] { return fine(wait(0)); }); });
   std::thread dequeues([&] {
     Event other;
-    looks([&] { return fine(evd->dequeue(other)); });
+    looks([&] { return fine(dequeue(*evd, other)); });
   });
   for (int i = 0; i < kRounds; ++i) static_cast<void>(evd->post_software(nullptr));
   waits.join();
@@ -204,8 +204,8 @@ TEST_P(EvdWait, AnEventThatOverflowsTheQueueIsToldAsynchronously) {
   const auto small = side.evd(1, kStreamDto);
   side.recv = small;
   const auto ep = side.make_ep();
-  ASSERT_EQ(ep->post_recv({}, 1, 0), Result::kSuccess);
-  ASSERT_EQ(ep->post_recv({}, 2, 0), Result::kSuccess);
+  ASSERT_EQ(held(ep)->post_recv({}, 1, 0), Result::kSuccess);
+  ASSERT_EQ(held(ep)->post_recv({}, 2, 0), Result::kSuccess);
   ASSERT_EQ(ep->free(), Result::kSuccess);  // flushes both
   EXPECT_EQ(DatSide::next(*side.async).number, EventNumber::kEvdOverflow);
 }

@@ -31,8 +31,9 @@ TEST_P(DatForking, WritesOfAChildAreItsOwnAndThoseOfPeersAreSeenWithoutACall) {
     }
     std::memset(client.buffer.data(), round, kLength);
     const LmrTriplet from[] = {client.at(0, kLength)};
-    ASSERT_EQ(client.ep->post_rdma_write(from, 1, {lmr->base(), kLength, lmr->rmr_context()}, 0),
-              Result::kSuccess);
+    ASSERT_EQ(
+        held(client.ep)->post_rdma_write(from, 1, {lmr->base(), kLength, lmr->rmr_context()}, 0),
+        Result::kSuccess);
     EXPECT_EQ(DatSide::next(*client.request).status, DtoStatus::kSuccess);
     int status = -1;
     EXPECT_EQ(::waitpid(child, &status, 0), child);

@@ -38,12 +38,12 @@ TEST_P(ManyDtosTest, AnEpTakesAllThatItsAttributesSayEachWay) {
   // Buffers that are written at the same time have different places.
   const auto post_recv = [&](std::uint64_t i) {
     LmrTriplet const into[] = {server.at(i % 1'024 * 8, 8)};
-    return server.ep->post_recv(into, i, 0);
+    return held(server.ep)->post_recv(into, i, 0);
   };
   for (std::uint64_t i = 0; i < kMaxDtos; ++i) ASSERT_EQ(post_recv(i), Result::kSuccess) << i;
   EXPECT_EQ(post_recv(kMaxDtos), Result::kInsufficientResources);
   for (std::uint64_t i = 0; i < kMaxDtos; ++i)
-    ASSERT_EQ(client.ep->post_send(from, i, 0), Result::kSuccess) << i;
+    ASSERT_EQ(held(client.ep)->post_send(from, i, 0), Result::kSuccess) << i;
   expect_all(*server.recv);
   expect_all(*client.request);
 }
@@ -54,7 +54,7 @@ TEST_P(ManyDtosTest, RequestsWithoutAReceiveWaitUntilThereAreAsManyAsTheEpTakes)
   auto result = Result::kSuccess;
   std::uint64_t posted = 0;
   for (; result == Result::kSuccess && posted <= 2 * kMaxDtos; posted += result == Result::kSuccess)
-    result = client.ep->post_send(from, posted, 0);
+    result = held(client.ep)->post_send(from, posted, 0);
   EXPECT_EQ(result, Result::kInsufficientResources);
   EXPECT_GE(posted, kMaxDtos);
   client.ep->disconnect(true);

@@ -50,15 +50,15 @@ class LmrTest : public Dat {
   DtoStatus write(const std::shared_ptr<Ep>& ep, std::uint32_t context) {
     const LmrTriplet from[] = {client.at(0, kLength)};
     const auto base = reinterpret_cast<std::uint64_t>(memory.data());
-    EXPECT_EQ(ep->post_rdma_write(from, 1, {base, kLength, context}, 0), Result::kSuccess);
+    EXPECT_EQ(held(ep)->post_rdma_write(from, 1, {base, kLength, context}, 0), Result::kSuccess);
     return DatSide::next(*client.request).status;
   }
   // A message of the server.
   void send() {
     const LmrTriplet from[] = {{lmr->base(), kLength, lmr->context()}};
     const LmrTriplet into[] = {client.at(20'000, kLength)};
-    ASSERT_EQ(client.ep->post_recv(into, 2, 0), Result::kSuccess);
-    ASSERT_EQ(server.ep->post_send(from, 3, 0), Result::kSuccess);
+    ASSERT_EQ(held(client.ep)->post_recv(into, 2, 0), Result::kSuccess);
+    ASSERT_EQ(held(server.ep)->post_send(from, 3, 0), Result::kSuccess);
     ASSERT_EQ(DatSide::next(*client.recv).status, DtoStatus::kSuccess);
     ASSERT_EQ(DatSide::next(*server.request).status, DtoStatus::kSuccess);
   }

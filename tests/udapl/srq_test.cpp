@@ -18,11 +18,11 @@ class SrqTest : public Dat {
   }
   void post(std::uint64_t cookie, std::size_t length = 16) {
     const LmrTriplet into[] = {server.at(cookie * 64, length)};
-    ASSERT_EQ(srq->post(into, cookie), Result::kSuccess);
+    ASSERT_EQ(held(srq)->post(into, cookie), Result::kSuccess);
   }
   void send(std::size_t length = 16) {
     const LmrTriplet from[] = {client.at(0, length)};
-    ASSERT_EQ(client.ep->post_send(from, 0, kSuppress), Result::kSuccess);
+    ASSERT_EQ(held(client.ep)->post_send(from, 0, kSuppress), Result::kSuccess);
   }
   Srq::Param query() {
     Srq::Param param{};
@@ -77,7 +77,7 @@ TEST_P(SrqTest, PostRecvFillsSegmentsInTheirOrderAndReturnsTheCookie) {
   connect();
   const LmrTriplet into[] = {server.at(100, 10), server.at(200, 10)};
   std::memset(server.buffer.data(), 0, 1024);
-  ASSERT_EQ(srq->post(into, 42), Result::kSuccess);
+  ASSERT_EQ(held(srq)->post(into, 42), Result::kSuccess);
   send(15);
   const auto event = DatSide::next(*server.recv);
   EXPECT_EQ(event.cookie, 42U);
@@ -89,21 +89,21 @@ TEST_P(SrqTest, PostRecvFillsSegmentsInTheirOrderAndReturnsTheCookie) {
 
 TEST_P(SrqTest, PostRecvOfNoSegmentsTakesAMessageOfNoBytes) {
   connect();
-  ASSERT_EQ(srq->post({}, 1), Result::kSuccess);
+  ASSERT_EQ(held(srq)->post({}, 1), Result::kSuccess);
   send(0);
   EXPECT_EQ(DatSide::next(*server.recv).length, 0U);
 }
 
 TEST_P(SrqTest, PostRecvBeyondTheQueueIsInsufficientResources) {
   for (std::uint64_t i = 0; i < 8; ++i) post(i);
-  EXPECT_EQ(srq->post({}, 9), Result::kInsufficientResources);
+  EXPECT_EQ(held(srq)->post({}, 9), Result::kInsufficientResources);
 }
 
 TEST_P(SrqTest, PostRecvChecksEachSegment) {
   const LmrTriplet outside[] = {server.at(server.buffer.size(), 1)};
-  EXPECT_EQ(srq->post(outside, 0), Result::kInvalidParameter);
+  EXPECT_EQ(held(srq)->post(outside, 0), Result::kInvalidParameter);
   const LmrTriplet unknown[] = {{0, 1, 0xdead}};
-  EXPECT_EQ(srq->post(unknown, 0), Result::kPrivilegesViolation);
+  EXPECT_EQ(held(srq)->post(unknown, 0), Result::kPrivilegesViolation);
   std::shared_ptr<Pz> other;
   std::shared_ptr<Lmr> foreign;
   Buffer memory(4096);
@@ -111,12 +111,12 @@ TEST_P(SrqTest, PostRecvChecksEachSegment) {
   ASSERT_EQ(Lmr::create(*server.ia, other, {memory.data(), 4096, kAllPrivileges, false}, foreign),
             Result::kSuccess);
   const LmrTriplet zone[] = {{foreign->base(), 1, foreign->context()}};
-  EXPECT_EQ(srq->post(zone, 0), Result::kProtectionViolation);
+  EXPECT_EQ(held(srq)->post(zone, 0), Result::kProtectionViolation);
   EXPECT_EQ(query().outstanding, 0);
 }
 
 TEST_P(SrqTest, ReceiveBuffersCannotBePostedToAnEpWithSrq) {
-  EXPECT_EQ(server.ep->post_recv({}, 0, 0), Result::kInvalidState);
+  EXPECT_EQ(held(server.ep)->post_recv({}, 0, 0), Result::kInvalidState);
 }
 
 TEST_P(SrqTest, TheZoneOfTheSrqMayDifferFromThatOfTheEp) {
@@ -170,14 +170,14 @@ TEST_P(SrqTest, FewerBuffersThanTheLowWatermarkAreToldOnce) {
   const auto told = DatSide::next(*server.async);
   EXPECT_EQ(told.reason, AsyncReason::kLowWatermark);
   Event event;
-  EXPECT_EQ(server.async->dequeue(event), Result::kQueueEmpty);
+  EXPECT_EQ(dequeue(*server.async, event), Result::kQueueEmpty);
 }
 
 TEST_P(SrqTest, RecvQueryCountsABufferFromPostingWhereThereIsNoSrq) {
   const auto ep = client.make_ep();
   int buffers = -1, span = -1;
-  ASSERT_EQ(ep->post_recv({}, 0, 0), Result::kSuccess);
-  ASSERT_EQ(ep->post_recv({}, 0, 0), Result::kSuccess);
+  ASSERT_EQ(held(ep)->post_recv({}, 0, 0), Result::kSuccess);
+  ASSERT_EQ(held(ep)->post_recv({}, 0, 0), Result::kSuccess);
   ASSERT_EQ(ep->recv_query(&buffers, &span), Result::kSuccess);
   EXPECT_EQ(buffers, 2);
   EXPECT_EQ(span, 2);

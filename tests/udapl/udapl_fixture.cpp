@@ -47,6 +47,17 @@ Event DatSide::next(Evd& from) {
   return event;
 }
 
+Result dequeue(Evd& from, Event& event) {
+  const Lock lock(from.ia().mutex());
+  const Event* first = nullptr;
+  const auto result = from.look(first);
+  if (result != Result::kSuccess) return result;
+  event = *first;
+  event.srq.reset();
+  from.took();
+  return result;
+}
+
 std::span<const std::byte> text(const char* value) {
   return {reinterpret_cast<const std::byte*>(value), std::strlen(value)};
 }

@@ -41,6 +41,25 @@ struct DatSide {
 
 std::span<const std::byte> text(const char* value);
 
+// Calls a function that happens under the IA's mutex: held(ep)->post_send(...).
+template <typename Of>
+class Holding {
+ public:
+  explicit Holding(Of& of) STP_THREAD_SAFETY(no_thread_safety_analysis)
+      : lock_(of.ia().mutex()), of_(of) {}
+  Of* operator->() const { return &of_; }
+
+ private:
+  Lock lock_;
+  Of& of_;
+};
+template <typename Of>
+Holding<Of> held(const std::shared_ptr<Of>& of) {
+  return Holding<Of>(*of);
+}
+// dat_evd_dequeue.
+Result dequeue(udapl::Evd& from, Event& event);
+
 // A server's IA and a client's, on the link of STP_LINK.
 struct DatPair {
   // The server listens on 3000; the client connects, and the server accepts with `server.ep`.

@@ -24,7 +24,7 @@ class WithdrawalTest : public Dat {
     std::memset(memory.data(), 0x55, memory.size());
     ASSERT_EQ(lmr->free(), Result::kSuccess);
     const LmrTriplet from[] = {client.at(0, length)};
-    ASSERT_EQ(client.ep->post_send(from, 9, 0), Result::kSuccess);
+    ASSERT_EQ(held(client.ep)->post_send(from, 9, 0), Result::kSuccess);
     const auto told = DatSide::next(*server.recv);
     EXPECT_EQ(told.cookie, 1U);
     EXPECT_EQ(told.status, DtoStatus::kLocalProtection);
@@ -48,7 +48,7 @@ TEST_P(WithdrawalTest, AReceiveThatIsPostedHindersNothingAndGetsNoMessage) {
     server.ep = client.ep = nullptr;
     connect();
     const LmrTriplet into[] = {part(0, 30'000)};
-    ASSERT_EQ(server.ep->post_recv(into, 1, 0), Result::kSuccess);
+    ASSERT_EQ(held(server.ep)->post_recv(into, 1, 0), Result::kSuccess);
     expect_refused(length);
     lmr = nullptr;
   }
@@ -57,7 +57,7 @@ TEST_P(WithdrawalTest, AReceiveThatIsPostedHindersNothingAndGetsNoMessage) {
 TEST_P(WithdrawalTest, AReceiveOfSeveralSegmentsGetsNoMessage) {
   connect();
   const LmrTriplet into[] = {part(0, 50), server.at(0, 50), part(100, 50)};
-  ASSERT_EQ(server.ep->post_recv(into, 1, 0), Result::kSuccess);
+  ASSERT_EQ(held(server.ep)->post_recv(into, 1, 0), Result::kSuccess);
   expect_refused(150);
 }
 
@@ -67,20 +67,20 @@ TEST_P(WithdrawalTest, AReceiveOfAnSrqGetsNoMessage) {
   server.ep = server.make_ep(srq);
   connect();
   const LmrTriplet into[] = {part(0, 30'000)};
-  ASSERT_EQ(srq->post(into, 1), Result::kSuccess);
+  ASSERT_EQ(held(srq)->post(into, 1), Result::kSuccess);
   expect_refused(20'000);
 }
 
 TEST_P(WithdrawalTest, ReceivesThatNoMessageTakesAreFlushedAtTheEnd) {
   connect();
   const LmrTriplet into[] = {part(0, 100)}, other[] = {server.at(0, 100)};
-  ASSERT_EQ(server.ep->post_recv(other, 1, 0), Result::kSuccess);
-  ASSERT_EQ(server.ep->post_recv(into, 2, 0), Result::kSuccess);
+  ASSERT_EQ(held(server.ep)->post_recv(other, 1, 0), Result::kSuccess);
+  ASSERT_EQ(held(server.ep)->post_recv(into, 2, 0), Result::kSuccess);
   ASSERT_EQ(lmr->free(), Result::kSuccess);
   EXPECT_EQ(lmr->free(), Result::kInvalidHandle);
-  EXPECT_EQ(server.ep->post_recv(into, 3, 0), Result::kPrivilegesViolation);
+  EXPECT_EQ(held(server.ep)->post_recv(into, 3, 0), Result::kPrivilegesViolation);
   const LmrTriplet from[] = {client.at(0, 100)};
-  ASSERT_EQ(client.ep->post_send(from, 9, 0), Result::kSuccess);
+  ASSERT_EQ(held(client.ep)->post_send(from, 9, 0), Result::kSuccess);
   EXPECT_EQ(DatSide::next(*server.recv).status, DtoStatus::kSuccess);
   ASSERT_EQ(client.ep->disconnect(false), Result::kSuccess);
   const auto flushed = DatSide::next(*server.recv);
@@ -92,7 +92,7 @@ TEST_P(WithdrawalTest, ReceivesThatNoMessageTakesAreFlushedAtTheEnd) {
 TEST_P(WithdrawalTest, ASendThatIsUnderWayEndsItsConnectionAndIsFlushed) {
   connect();
   const LmrTriplet from[] = {part(0, 60'000)};
-  ASSERT_EQ(server.ep->post_send(from, 7, 0), Result::kSuccess);  // waits for a receive
+  ASSERT_EQ(held(server.ep)->post_send(from, 7, 0), Result::kSuccess);  // waits for a receive
   ASSERT_EQ(lmr->free(), Result::kSuccess);
   const auto told = DatSide::next(*server.request);
   EXPECT_EQ(told.cookie, 7U);

@@ -367,7 +367,7 @@ void Ep::tell_connection(EventNumber number) {
 // ---- receives: those posted to the EP, or those that it takes from its SRQ
 
 Result Ep::post_recv(std::span<const LmrTriplet> segments, std::uint64_t cookie, Flags flags) {
-  const Lock lock(ia().mutex());
+  ia().mutex().is_held();
   if (freed()) return Result::kInvalidHandle;
   if (parts_.srq) return Result::kInvalidState;  // receives must be posted to the SRQ
   if ((flags & ~(kSuppress | kUnsignalled)) != 0 ||
@@ -378,11 +378,14 @@ Result Ep::post_recv(std::span<const LmrTriplet> segments, std::uint64_t cookie,
   const auto full = [&] { return allocation().buffers >= attr_.max_recv_dtos; };
   if (full()) ia().progress().poll();
   if (full()) return Result::kInsufficientResources;
-  Receive receive{{}, cookie, flags};
+  auto& receive = receives_.add();
+  receive.cookie = cookie;
+  receive.flags = flags;
   if (const auto result = receive.iov.assign(ia(), pz(), segments, kLocalWrite);
-      result != Result::kSuccess)
+      result != Result::kSuccess) {
+    receives_.pop_back();
     return result;
-  receives_.push_back(std::move(receive));
+  }
   if (state_ == EpState::kDisconnected) {
     flush_receives();
   } else if (connection_ != nullptr && post_pending_receives() == -EAGAIN) {
@@ -556,53 +559,60 @@ Result Ep::check_request(Flags flags) {
   return full() ? Result::kInsufficientResources : Result::kSuccess;
 }
 
-Result Ep::prepare(std::span<const LmrTriplet> segments, unsigned privilege, Request& request) {
-  if (const auto result = check_request(request.flags); result != Result::kSuccess) return result;
-  if (const auto result = request.iov.assign(ia(), pz(), segments, privilege);
-      result != Result::kSuccess)
-    return result;
+Ep::Request& Ep::add_request(Dto dto, std::uint64_t cookie, Flags flags) {
+  auto& request = requests_.add();
+  request.dto = dto;
+  request.cookie = cookie;
+  request.flags = flags;
+  request.handle = nullptr;
+  request.done = false;
+  request.status = DtoStatus::kSuccess;
+  return request;
+}
+
+Result Ep::post(Dto dto, std::span<const LmrTriplet> segments, std::uint64_t cookie,
+                const RmrTriplet& remote, Flags flags) {
+  if (const auto result = check_request(flags); result != Result::kSuccess) return result;
+  auto& request = add_request(dto, cookie, flags);
+  const bool is_read = dto == Dto::kRdmaRead;
+  auto result = request.iov.assign(ia(), pz(), segments, is_read ? kLocalWrite : kLocalRead);
+  const auto length = request.iov.length();
   // The maxima that the program requested for the EP are not enforced: programs exceed them.
-  return request.iov.length() > kMaxMessage ? Result::kLengthError : Result::kSuccess;
+  const bool is_too_long = length > kMaxMessage || (is_read && length < remote.length) ||
+                           (dto == Dto::kRdmaWrite && length > remote.length);
+  if (result == Result::kSuccess && is_too_long) result = Result::kLengthError;
+  if (result == Result::kSuccess) {
+    if (!is_read) request.iov.gather();
+    return begin_last_request(remote);
+  }
+  requests_.pop_back();
+  return result;
 }
 
 Result Ep::post_send(std::span<const LmrTriplet> segments, std::uint64_t cookie, Flags flags) {
-  const Lock lock(ia().mutex());
+  ia().mutex().is_held();
   if (segments.size() > static_cast<std::size_t>(attr_.max_request_iov))
     return Result::kInvalidParameter;
-  Request request{Dto::kSend, {}, cookie, flags, nullptr, false, DtoStatus::kSuccess};
-  if (const auto result = prepare(segments, kLocalRead, request); result != Result::kSuccess)
-    return result;
-  request.iov.gather();
-  return post(std::move(request), {});
+  return post(Dto::kSend, segments, cookie, {}, flags);
 }
 
 Result Ep::post_rdma_write(std::span<const LmrTriplet> segments, std::uint64_t cookie,
                            const RmrTriplet& remote, Flags flags) {
-  const Lock lock(ia().mutex());
+  ia().mutex().is_held();
   if (segments.size() > static_cast<std::size_t>(attr_.max_rdma_write_iov))
     return Result::kInvalidParameter;
-  Request request{Dto::kRdmaWrite, {}, cookie, flags, nullptr, false, DtoStatus::kSuccess};
-  if (const auto result = prepare(segments, kLocalRead, request); result != Result::kSuccess)
-    return result;
-  if (request.iov.length() > remote.length) return Result::kLengthError;
-  request.iov.gather();
-  return post(std::move(request), remote);
+  return post(Dto::kRdmaWrite, segments, cookie, remote, flags);
 }
 
 Result Ep::post_rdma_read(std::span<const LmrTriplet> segments, std::uint64_t cookie,
                           const RmrTriplet& remote, Flags flags) {
-  const Lock lock(ia().mutex());
+  ia().mutex().is_held();
   if (segments.size() > static_cast<std::size_t>(attr_.max_rdma_read_iov))
     return Result::kInvalidParameter;
-  Request request{Dto::kRdmaRead, {}, cookie, flags, nullptr, false, DtoStatus::kSuccess};
-  if (const auto result = prepare(segments, kLocalWrite, request); result != Result::kSuccess)
-    return result;
-  if (request.iov.length() < remote.length) return Result::kLengthError;
-  return post(std::move(request), remote);
+  return post(Dto::kRdmaRead, segments, cookie, remote, flags);
 }
 
-Result Ep::post(Request request, const RmrTriplet& remote) {
-  requests_.push_back(std::move(request));
+Result Ep::begin_last_request(const RmrTriplet& remote) {
   auto& posted = requests_.back();
   if (state_ == EpState::kDisconnected) {
     posted.done = true;
@@ -610,7 +620,7 @@ Result Ep::post(Request request, const RmrTriplet& remote) {
     tell_requests();
     return Result::kSuccess;
   }
-  const auto error = begin_last_request(remote);
+  const auto error = begin(posted, remote);
   if (error == -EAGAIN) {
     requests_.pop_back();
     return Result::kInsufficientResources;
@@ -640,8 +650,7 @@ unsigned Ep::managed_flags(const Request& request) const {
   return flags;
 }
 
-int Ep::begin_last_request(const RmrTriplet& remote) {
-  const auto& request = requests_.back();
+int Ep::begin(const Request& request, const RmrTriplet& remote) {
   const auto context = told_requests_ + requests_.size() - 1;
   const auto flags = managed_flags(request);
   const auto& iov = request.iov;
@@ -659,7 +668,9 @@ int Ep::begin_last_request(const RmrTriplet& remote) {
 }
 
 Result Ep::post_bind(Rmr& rmr, std::uint64_t cookie, Flags flags) {
-  requests_.push_back({Dto::kBind, {}, cookie, flags, rmr.handle(), true, DtoStatus::kSuccess});
+  auto& request = add_request(Dto::kBind, cookie, flags);
+  request.handle = rmr.handle();
+  request.done = true;
   tell_requests();
   return Result::kSuccess;
 }

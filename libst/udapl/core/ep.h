@@ -133,7 +133,6 @@ class Ep : public Object {
   Result modify(const Parts& parts, const EpAttr* attr);
   Result status(EpState& state, bool& recv_idle, bool& request_idle);
 
-  // ---- ep_connect.cpp ----
   // `host` as the managed API names it. `timeout` in microseconds.
   Result connect(const std::string& host, std::uint32_t ipv4, std::uint64_t conn_qual,
                  std::uint32_t timeout, std::span<const std::byte> private_data);
@@ -141,20 +140,19 @@ class Ep : public Object {
   Result dup_connect(Ep& other, std::uint32_t timeout, std::span<const std::byte> private_data);
   Result disconnect(bool abrupt);
 
-  // ---- ep_requests.cpp ----
-  Result post_send(std::span<const LmrTriplet> segments, std::uint64_t cookie, Flags flags);
-  Result post_rdma_write(std::span<const LmrTriplet> segments, std::uint64_t cookie,
-                         const RmrTriplet& remote, Flags flags);
-  Result post_rdma_read(std::span<const LmrTriplet> segments, std::uint64_t cookie,
-                        const RmrTriplet& remote, Flags flags);
-
-  // ---- ep_receives.cpp ----
-  Result post_recv(std::span<const LmrTriplet> segments, std::uint64_t cookie, Flags flags);
   // dat_ep_recv_query; both may be null.
   Result recv_query(int* buffers, int* span);
   // Watermarks for the buffers that this EP has from its SRQ; negative: none. Exceeding the soft
   // one causes one asynchronous event, exceeding the hard one breaks the connection.
   Result set_watermarks(int soft, int hard);
+
+  // ---- under the IA's mutex ----
+  Result post_send(std::span<const LmrTriplet> segments, std::uint64_t cookie, Flags flags);
+  Result post_rdma_write(std::span<const LmrTriplet> segments, std::uint64_t cookie,
+                         const RmrTriplet& remote, Flags flags);
+  Result post_rdma_read(std::span<const LmrTriplet> segments, std::uint64_t cookie,
+                        const RmrTriplet& remote, Flags flags);
+  Result post_recv(std::span<const LmrTriplet> segments, std::uint64_t cookie, Flags flags);
 
   // Returns false if `input` is not allowed in this state.
   bool enter(EpInput input);
@@ -177,6 +175,9 @@ class Ep : public Object {
     void* handle = nullptr;  // of the RMR
     bool done = false;
     DtoStatus status = DtoStatus::kSuccess;
+
+    // Whoever adds one fills in the rest.
+    void clear() { iov.clear(); }
   };
 
   Result attach();
@@ -191,9 +192,11 @@ class Ep : public Object {
   void break_connection();
   void explain(int status);
 
-  Result prepare(std::span<const LmrTriplet> segments, unsigned privilege, Request& request);
-  Result post(Request request, const RmrTriplet& remote);
-  int begin_last_request(const RmrTriplet& remote);
+  Request& add_request(Dto dto, std::uint64_t cookie, Flags flags);
+  Result post(Dto dto, std::span<const LmrTriplet> segments, std::uint64_t cookie,
+              const RmrTriplet& remote, Flags flags);
+  Result begin_last_request(const RmrTriplet& remote);
+  int begin(const Request& request, const RmrTriplet& remote);
   [[nodiscard]] unsigned managed_flags(const Request& request) const;
   void complete_request(const stm_event_t& event);
   void tell_requests();

@@ -236,11 +236,11 @@ Result Evd::free() {
   }
   ia().forget(*this);
   abort();
-  while (!events_.empty()) take();
+  while (!events_.empty()) took();
   return Result::kSuccess;
 }
 
-void Evd::push(Event event) {
+void Evd::push(Event&& event) {
   ia().mutex().is_held();
   if (freed()) return;
   if (!has_place()) {
@@ -249,7 +249,7 @@ void Evd::push(Event event) {
     return;
   }
   const auto notify = event.notify;
-  events_.push_back(std::move(event));
+  events_.add() = std::move(event);
   STP_ASSERT(events_.size() <= static_cast<std::size_t>(length_),
              "an EVD holds no more than it may");
   if (!enabled_ || !notify) return;
@@ -273,23 +273,18 @@ void Evd::overflow() {
   ia().tell_async(std::move(event), this);
 }
 
-Event Evd::take() {
-  auto event = std::move(events_.front());
+void Evd::took() {
+  if (const auto& srq = events_.front().srq; srq) srq->reaped();
   events_.pop_front();
-  if (event.srq) {
-    event.srq->reaped();
-    event.srq.reset();
-  }
-  return event;
 }
 
-Result Evd::dequeue(Event& event) {
-  const Lock lock(ia().mutex());
+Result Evd::look(const Event*& event) {
+  ia().mutex().is_held();
   if (freed()) return Result::kInvalidHandle;
   if (waiter_ != nullptr) return Result::kInvalidState;
   if (events_.empty()) ia().progress().poll();
   if (events_.empty()) return Result::kQueueEmpty;
-  event = take();
+  event = &events_.front();
   return Result::kSuccess;
 }
 
@@ -431,7 +426,9 @@ Result Evd::wait(std::uint32_t timeout, int threshold, Event& event, int& nmore)
   if (!waitable_) return Result::kInvalidState;
   if (error == -ETIMEDOUT) return Result::kTimeoutExpired;
   if (error != 0) return Result::kInterruptedCall;
-  event = take();
+  event = events_.front();
+  event.srq.reset();
+  took();
   --nmore;
   return Result::kSuccess;
 }

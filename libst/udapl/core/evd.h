@@ -120,6 +120,9 @@ struct Event {
   void* pointer = nullptr;  // software
   // A buffer of that SRQ: it counts as outstanding until the event is taken.
   std::shared_ptr<Srq> srq;
+
+  // Whoever adds one to a queue fills in all of it.
+  void clear() { srq.reset(); }
 };
 
 class Cno;
@@ -138,7 +141,6 @@ class Evd : public Object {
 
   // dat_evd_wait, exactly as its manual page specifies. `timeout` in microseconds.
   Result wait(std::uint32_t timeout, int threshold, Event& event, int& nmore);
-  Result dequeue(Event& event);
   Result post_software(void* pointer);
   Result resize(int length);
   Result modify_cno(const std::shared_ptr<Cno>& cno);
@@ -155,7 +157,10 @@ class Evd : public Object {
   Result query(Param& out);
 
   // ---- under the IA's mutex ----
-  void push(Event event);
+  // dat_evd_dequeue: the oldest event, and that the consumer has it now.
+  Result look(const Event*& event);
+  void took();
+  void push(Event&& event);
   // False: another event would overflow the queue.
   [[nodiscard]] bool has_place() const {
     return events_.size() < static_cast<std::size_t>(length_);
@@ -174,7 +179,6 @@ class Evd : public Object {
   [[nodiscard]] Result check_wait(int threshold) const;
   [[nodiscard]] bool controlled() const;
   [[nodiscard]] bool allows(Flags flag) const;
-  Event take();
   void overflow();
 
   Ring<Event> events_;

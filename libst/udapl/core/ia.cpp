@@ -3,11 +3,13 @@
 
 #include <cerrno>
 #include <utility>
+#include <vector>
 
 #include "libst/udapl/core/ep.h"
 #include "libst/udapl/core/private_data.h"
 #include "libst/udapl/core/service_point.h"
 #include "stp/base/assert.h"
+#include "stp/base/fetch_ahead.h"
 #include "stp/base/start_thread.h"
 
 namespace stp::udapl {
@@ -16,16 +18,47 @@ namespace {
 // A capacity costs no memory. The consumer's limits are the sizes of the EVDs.
 constexpr std::size_t kQueueCapacity = std::size_t{1} << 20;
 
+// The mutexes of all IAs, and those that no IA has now.
+class Mutexes {
+ public:
+  // Never destroyed: threads of the program may still call while it exits.
+  static Mutexes& instance() {
+    static auto& made = *new Mutexes;
+    return made;
+  }
+  Mutex& take() {
+    const Lock guard(mutex_);
+    if (idle_.empty()) return (new Place)->mutex;
+    auto& mutex = *idle_.back();
+    idle_.pop_back();
+    return mutex;
+  }
+  void give_back(Mutex& mutex) {
+    const Lock guard(mutex_);
+    idle_.push_back(&mutex);
+  }
+
+ private:
+  struct alignas(kCacheLine) Place {
+    Mutex mutex{LockRank::kIa};
+  };
+  Mutex mutex_;
+  std::vector<Mutex*> idle_ STP_GUARDED_BY(mutex_);
+};
+
 }  // namespace
 
 Ia::Ia()
-    : Object(Kind::kIa, *this), progress_([this](const stm_event_t& e) {
+    : Object(Kind::kIa, *this),
+      mutex_(Mutexes::instance().take()),
+      progress_([this](const stm_event_t& e) {
         mutex_.is_held();
         on_event(e);
       }) {}
 
 Ia::~Ia() {
   if (domain_ != nullptr) stm_domain_close(domain_);
+  Mutexes::instance().give_back(mutex_);
 }
 
 int Ia::open_domain(const std::string& link) {
@@ -103,6 +136,7 @@ void Ia::stop() {
   stm_domain_close(domain_.exchange(nullptr));
   const Lock lock(mutex_);
   connections_.clear();
+  known_ep_ = {};
   listeners_.forget();
   objects_.clear();
 }
@@ -118,9 +152,24 @@ std::uint32_t Ia::add_lmr(Lmr& lmr) {
   return next_lmr_++;
 }
 
-Lmr* Ia::find_lmr(std::uint32_t context) const {
+void Ia::remove_lmr(std::uint32_t context) {
+  lmrs_.erase(context);
+  if (known_lmr_.first == context) known_lmr_ = {};
+}
+
+Lmr* Ia::look_up_lmr(std::uint32_t context) {
   const auto found = lmrs_.find(context);
-  return found == lmrs_.end() ? nullptr : found->second;
+  if (found == lmrs_.end()) return nullptr;
+  known_lmr_ = *found;
+  return found->second;
+}
+
+Ep* Ia::find_ep(stm_connection_t connection) {
+  if (connection == known_ep_.first) return known_ep_.second;
+  const auto found = connections_.find(connection);
+  if (found == connections_.end()) return nullptr;
+  known_ep_ = {connection, found->second.get()};
+  return known_ep_.second;
 }
 
 void Ia::add_connection(stm_connection_t connection, std::shared_ptr<Ep> ep) {
@@ -139,6 +188,7 @@ void Ia::on_event(const stm_event_t& event) {
     const auto found = graves_.find(event.context);
     if (found == graves_.end()) return;
     connections_.erase(found->second);
+    known_ep_ = {};
     graves_.erase(found);
     return;
   }
@@ -150,10 +200,8 @@ void Ia::on_event(const stm_event_t& event) {
     link_event(event);
     return;
   }
-  const auto found = connections_.find(event.connection);
-  if (found == connections_.end()) return;
-  const auto ep = found->second;
-  ep->on_event(event);
+  // Only the marker of its connection ends an EP that has one.
+  if (auto* const ep = find_ep(event.connection); ep != nullptr) ep->on_event(event);
 }
 
 // The interface has no event for a link that is down for a while: an IA survives that.

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 
 #include "libst/udapl/core/ep.h"
 #include "libst/udapl/core/evd.h"
@@ -15,6 +16,7 @@
 #include "libst/udapl/core/service_point.h"
 #include "libst/udapl/core/srq.h"
 #include "stp/base/assert.h"
+#include "stp/base/mutex.h"
 
 namespace stp::udapl {
 
@@ -36,6 +38,8 @@ class Ia : public Object {
   [[nodiscard]] const std::shared_ptr<Evd>& async_evd() const { return async_; }
 
   // ---- for the objects; all except mutex() under the mutex ----
+  // It outlives the IA, and is that of a later one: so a call may take the mutex of an object
+  // before it knows whether the object and its IA are still there.
   Mutex& mutex() STP_RETURNS_LOCK(mutex_) { return mutex_; }
   Progress& progress() STP_REQUIRES(mutex_) { return progress_; }
   StagingPool& staging() STP_REQUIRES(mutex_) { return staging_; }
@@ -57,8 +61,10 @@ class Ia : public Object {
   }
 
   std::uint32_t add_lmr(Lmr& lmr) STP_REQUIRES(mutex_);
-  void remove_lmr(std::uint32_t context) STP_REQUIRES(mutex_) { lmrs_.erase(context); }
-  [[nodiscard]] Lmr* find_lmr(std::uint32_t context) const STP_REQUIRES(mutex_);
+  void remove_lmr(std::uint32_t context) STP_REQUIRES(mutex_);
+  [[nodiscard]] Lmr* find_lmr(std::uint32_t context) STP_REQUIRES(mutex_) {
+    return context == known_lmr_.first ? known_lmr_.second : look_up_lmr(context);
+  }
 
   void add_connection(stm_connection_t connection, std::shared_ptr<Ep> ep) STP_REQUIRES(mutex_);
   // Closes it. The EP lives until all events of the connection have been dispatched.
@@ -77,12 +83,15 @@ class Ia : public Object {
   // Nobody else knows the IA yet.
   int open_domain(const std::string& link) STP_THREAD_SAFETY(no_thread_safety_analysis);
   void on_event(const stm_event_t& event) STP_REQUIRES(mutex_);
+  // nullptr: none.
+  Ep* find_ep(stm_connection_t connection) STP_REQUIRES(mutex_);
+  Lmr* look_up_lmr(std::uint32_t context) STP_REQUIRES(mutex_);
   void link_event(const stm_event_t& event) STP_REQUIRES(mutex_);
   void request(const stm_event_t& event) STP_REQUIRES(mutex_);
   void run_watcher();
   void stop();
 
-  Mutex mutex_{LockRank::kIa};
+  Mutex& mutex_;
   Progress progress_ STP_GUARDED_BY(mutex_);
   std::atomic<stm_domain_t> domain_ = nullptr;
   stm_domain_info_t info_{};  // when the link was opened
@@ -94,6 +103,9 @@ class Ia : public Object {
   std::unordered_map<std::uint32_t, Lmr*> lmrs_ STP_GUARDED_BY(mutex_);
   std::uint32_t next_lmr_ STP_GUARDED_BY(mutex_) = 1;
   std::unordered_map<stm_connection_t, std::shared_ptr<Ep>> connections_ STP_GUARDED_BY(mutex_);
+  // Those found last.
+  std::pair<std::uint32_t, Lmr*> known_lmr_ STP_GUARDED_BY(mutex_){};
+  std::pair<stm_connection_t, Ep*> known_ep_ STP_GUARDED_BY(mutex_){};
   Listeners listeners_ STP_GUARDED_BY(mutex_);
   std::uint64_t next_id_ STP_GUARDED_BY(mutex_) = 1;
   // Markers in the queue: no event of the connection follows its marker.

@@ -175,8 +175,18 @@ inline constexpr int kMaxIov = 64;
 // only one, else staging.
 class Iov {
  public:
-  // Checks against `pz` and `privilege` (kLocalRead or kLocalWrite).
+  // Checks against `pz` and `privilege` (kLocalRead or kLocalWrite). Of a new one.
   Result assign(Ia& ia, const Pz& pz, std::span<const LmrTriplet> segments, unsigned privilege);
+
+  // As a new one.
+  void clear() {
+    memory_ = nullptr;
+    data_ = nullptr;
+    length_ = 0;
+    if (segments_.empty()) return;
+    segments_ = {};
+    staging_.reset();
+  }
 
   // Copies the segments into staging, before sending.
   void gather() const;

@@ -25,23 +25,32 @@ class Ring {
   Value& front() { return (*this)[0]; }
   Value& back() { return (*this)[size_ - 1]; }
 
-  void push_back(Value value) {
+  void push_back(Value value) { add() = std::move(value); }
+  // Adds one that is as clear() leaves it, to be filled in where it stays.
+  Value& add() {
     if (size_ == slots_.size()) grow();
-    slots_[slot(size_++)] = std::move(value);
+    return slots_[slot(size_++)];
   }
   void pop_front() {
-    front() = {};
+    clear(front());
     head_ = slot(1);
     --size_;
   }
   void pop_back() {
-    back() = {};
+    clear(back());
     --size_;
   }
 
  private:
   static constexpr std::size_t kLeast = 4;
 
+  // Lets go of what it holds. Some know a shorter way than to become a copy of a new one.
+  static void clear(Value& value) {
+    if constexpr (requires { value.clear(); })
+      value.clear();
+    else
+      value = {};
+  }
   // The number of slots is a power of two.
   [[nodiscard]] std::size_t slot(std::size_t index) const {
     return (head_ + index) & (slots_.size() - 1);

@@ -48,7 +48,7 @@ Result Srq::free() {
 }
 
 Result Srq::post(std::span<const LmrTriplet> segments, std::uint64_t cookie) {
-  const Lock lock(ia().mutex());
+  ia().mutex().is_held();
   if (freed()) return Result::kInvalidHandle;
   const auto most = attr_.max_recv_iov == 0 ? kMaxIov : attr_.max_recv_iov;
   if (segments.size() > static_cast<std::size_t>(most)) return Result::kInvalidParameter;

@@ -18,6 +18,12 @@ struct Receive {
   Iov iov;
   std::uint64_t cookie = 0;
   unsigned flags = 0;
+
+  void clear() {
+    iov.clear();
+    cookie = 0;
+    flags = 0;
+  }
 };
 
 class Srq : public Object {
@@ -38,13 +44,13 @@ class Srq : public Object {
   // kInvalidState: EPs use it. Buffers that no EP has taken return to the consumer without an
   // event.
   Result free();
-  Result post(std::span<const LmrTriplet> segments, std::uint64_t cookie);
   Result resize(int max_recv_dtos);
   // Reported once, when fewer buffers are available than `low_watermark`; 0: never.
   Result set_low_watermark(int low_watermark);
   Result query(Param& out);
 
   // ---- under the IA's mutex ----
+  Result post(std::span<const LmrTriplet> segments, std::uint64_t cookie);
   [[nodiscard]] Pz& pz() const { return *pz_; }
   [[nodiscard]] stm_pool_t pool() const { return pool_; }
   [[nodiscard]] int available() const { return static_cast<int>(stm_pool_available(pool_)); }

@@ -259,11 +259,11 @@ namespace {
 template <auto kPost>
 DAT_RETURN post(DAT_EP_HANDLE handle, DAT_COUNT count, DAT_LMR_TRIPLET* iov, DAT_DTO_COOKIE cookie,
                 DAT_COMPLETION_FLAGS flags) {
-  const auto ep = find_ep(handle);
+  const HeldEp ep(handle);
   if (!ep) return bad_handle();
   const Segments segments(iov, count);
   if (!segments.valid()) return bad_parameter();
-  return to_dat(((*ep).*kPost)(segments.get(), cookie.as_64, static_cast<Flags>(flags)));
+  return to_dat((ep.operator->()->*kPost)(segments.get(), cookie.as_64, static_cast<Flags>(flags)));
 }
 
 RmrTriplet to_core(const DAT_RMR_TRIPLET& remote) {
@@ -275,12 +275,12 @@ template <auto kPost>
 DAT_RETURN post_rdma(DAT_EP_HANDLE handle, DAT_COUNT count, DAT_LMR_TRIPLET* iov,
                      DAT_DTO_COOKIE cookie, const DAT_RMR_TRIPLET* remote,
                      DAT_COMPLETION_FLAGS flags) {
-  const auto ep = find_ep(handle);
+  const HeldEp ep(handle);
   if (!ep) return bad_handle();
   const Segments segments(iov, count);
   if (!segments.valid() || remote == nullptr) return bad_parameter();
-  return to_dat(
-      ((*ep).*kPost)(segments.get(), cookie.as_64, to_core(*remote), static_cast<Flags>(flags)));
+  return to_dat((ep.operator->()->*kPost)(segments.get(), cookie.as_64, to_core(*remote),
+                                          static_cast<Flags>(flags)));
 }
 
 }  // namespace
@@ -489,7 +489,7 @@ DAT_RETURN free_srq(DAT_SRQ_HANDLE handle) {
 
 DAT_RETURN post_recv(DAT_SRQ_HANDLE handle, DAT_COUNT count, DAT_LMR_TRIPLET* iov,
                      DAT_DTO_COOKIE cookie) {
-  const auto srq = find_srq(handle);
+  const HeldSrq srq(handle);
   if (!srq) return bad_handle();
   const Segments segments(iov, count);
   if (!segments.valid()) return bad_parameter();

@@ -79,6 +79,7 @@ DAT_COUNT reason_of(AsyncReason reason) {
   return DAT_EP_OTHER_ERROR;
 }
 
+// Whoever takes an event has the EVD.
 void convert_request(const Event& event, DAT_EVD_HANDLE evd, DAT_CR_ARRIVAL_EVENT_DATA& data) {
   data.sp_handle.psp_handle = event.handle;
   data.local_ia_address_ptr = local_address(find_object(evd)->ia());
@@ -154,13 +155,15 @@ DAT_RETURN wait(DAT_EVD_HANDLE handle, DAT_TIMEOUT timeout, DAT_COUNT threshold,
 }
 
 DAT_RETURN dequeue(DAT_EVD_HANDLE handle, DAT_EVENT* out) {
-  const auto evd = find_evd(handle);
+  const HeldEvd evd(handle);
   if (!evd) return bad_handle();
   if (out == nullptr) return bad_parameter();
-  Event event;
-  const auto result = evd->dequeue(event);
-  if (result == Result::kSuccess) convert(event, handle, *out);
-  return to_dat(result);
+  const Event* event = nullptr;
+  const auto result = evd->look(event);
+  if (result != Result::kSuccess) return to_dat(result);
+  convert(*event, handle, *out);
+  evd->took();
+  return DAT_SUCCESS;
 }
 
 DAT_RETURN post_se(DAT_EVD_HANDLE handle, const DAT_EVENT* event) {

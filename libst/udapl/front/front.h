@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,13 +19,17 @@
 #include "libst/udapl/core/ia.h"
 #include "libst/udapl/core/memory.h"
 #include "libst/udapl/core/service_point.h"
+#include "libst/udapl/core/srq.h"
+#include "stp/base/fetch_ahead.h"
+#include "stp/base/mutex.h"
 
 namespace stp::udapl::front {
 
 // What a DAT handle points to. The registry reads the first word, also of a stale one: so shells
 // are never freed, but used again.
-struct Shell {
+struct alignas(2 * kCacheLine) Shell {
   const DAT_PROVIDER* provider = nullptr;
+  std::atomic<Mutex*> mutex{nullptr};  // of the object's IA: under it the object stays
   std::shared_ptr<Object> object;
   sockaddr_in local{}, remote{};    // what queries give out the addresses of: of an IA, of an EP
   DAT_OS_WAIT_PROXY_AGENT agent{};  // of a CNO
@@ -33,9 +38,12 @@ struct Shell {
 DAT_HANDLE add_shell(const DAT_PROVIDER* provider, std::shared_ptr<Object> object);
 // Null: no handle of ours, or of an object that is no more.
 std::shared_ptr<Object> find_object(DAT_HANDLE handle);
+// Locks the mutex of the object's IA, and returns it. nullptr: as find_object(), and nothing is
+// locked.
+Mutex* lock_object(DAT_HANDLE handle) STP_THREAD_SAFETY(no_thread_safety_analysis);
 void drop_shell(DAT_HANDLE handle);
 // Its own and those of all that lived on it.
-void drop_shells_of(const Ia& ia);
+void drop_shells_of(Ia& ia);
 inline Shell& shell_of(DAT_HANDLE handle) {
   return *static_cast<Shell*>(handle);
 }
@@ -52,6 +60,35 @@ std::shared_ptr<Wanted> find(DAT_HANDLE handle) {
   if (!object || !is_one_of<kKinds...>(*object)) return nullptr;
   return std::static_pointer_cast<Wanted>(std::move(object));
 }
+
+// An object that stays because this holds its IA's mutex: for calls that move data, which so take
+// one lock. False: as where find() returns nullptr.
+template <typename Wanted, Object::Kind kKind>
+class Held {
+ public:
+  explicit Held(DAT_HANDLE handle) STP_THREAD_SAFETY(no_thread_safety_analysis)
+      : mutex_(lock_object(handle)) {
+    if (mutex_ == nullptr) return;
+    auto* const object = shell_of(handle).object.get();
+    if (is_one_of<kKind>(*object)) object_ = static_cast<Wanted*>(object);
+  }
+  ~Held() STP_THREAD_SAFETY(no_thread_safety_analysis) {
+    if (mutex_ != nullptr) mutex_->unlock();
+  }
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+
+  explicit operator bool() const { return object_ != nullptr; }
+  Wanted* operator->() const { return object_; }
+
+ private:
+  Mutex* const mutex_;
+  Wanted* object_ = nullptr;
+};
+using HeldEvd = Held<Evd, Object::Kind::kEvd>;
+using HeldEp = Held<Ep, Object::Kind::kEp>;
+using HeldSrq = Held<Srq, Object::Kind::kSrq>;
+
 inline auto find_ia(DAT_HANDLE h) {
   return find<Ia, Object::Kind::kIa>(h);
 }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <thread>
+#include <vector>
 
 #include "tests/udapl/fronts/front_fixture.h"
 
@@ -184,6 +185,44 @@ TEST_P(FrontStale, AHandleThatOutlivesTheLastIaIsInvalidAndNoCrash) {
   DAT_EVENT event;
   EXPECT_EQ(name_of(dat_evd_dequeue(evd, &event)), "DAT_INVALID_HANDLE");
   EXPECT_EQ(name_of(dat_evd_free(evd)), "DAT_INVALID_HANDLE");
+}
+
+// As many as the provider makes room for at first, and more.
+TEST_P(FrontStale, EachOfManyHandlesIsOfItsOwnEvdUntilThatIsFreed) {
+  const Side side;
+  std::vector<DAT_EVD_HANDLE> evds(1'200);
+  DAT_EVENT event{};
+  for (auto& evd : evds) {
+    evd = side.evd(1, DAT_EVD_SOFTWARE_FLAG);
+    event.event_number = DAT_SOFTWARE_EVENT;
+    event.event_data.software_event_data.pointer = &evd;
+    ASSERT_EQ(name_of(dat_evd_post_se(evd, &event)), "DAT_SUCCESS");
+  }
+  for (auto& evd : evds) {
+    ASSERT_EQ(name_of(dat_evd_dequeue(evd, &event)), "DAT_SUCCESS");
+    EXPECT_EQ(event.event_data.software_event_data.pointer, &evd);
+    EXPECT_EQ(event.evd_handle, evd);
+  }
+  for (auto* const evd : evds) ASSERT_EQ(name_of(dat_evd_free(evd)), "DAT_SUCCESS");
+  for (auto* const evd : evds)
+    EXPECT_EQ(name_of(dat_evd_dequeue(evd, &event)), "DAT_INVALID_HANDLE");
+}
+
+TEST_P(FrontStale, AnEvdIsFreedWhileAnotherThreadAsksIt) {
+  const Side side;
+  for (int i = 0; i < 8; ++i) {
+    auto* const evd = side.evd(1, DAT_EVD_SOFTWARE_FLAG);
+    std::atomic<bool> asks{false};
+    std::thread asking([&] {
+      DAT_EVENT event;
+      while (dat_evd_dequeue(evd, &event) == static_cast<DAT_RETURN>(DAT_QUEUE_EMPTY)) asks = true;
+      EXPECT_EQ(name_of(dat_evd_dequeue(evd, &event)), "DAT_INVALID_HANDLE");
+      asks = true;
+    });
+    while (!asks) std::this_thread::yield();
+    EXPECT_EQ(name_of(dat_evd_free(evd)), "DAT_SUCCESS");
+    asking.join();
+  }
 }
 
 }  // namespace
