@@ -111,8 +111,9 @@ class Port {
   // What decides which shard a received frame comes to first, and why; "": there is one shard. The
   // first shard knows.
   [[nodiscard]] virtual std::string steering() const { return {}; }
-  // Readable while received frames wait for poll(); -1: the driver has no such descriptor. It
-  // belongs to the Port: use it only to sleep on.
+  // Readable while received frames wait for poll(), at least from a prepare_to_sleep() that
+  // returned true until woke_up(); -1: the driver has no such descriptor. It belongs to the Port:
+  // use it only to sleep on.
   [[nodiscard]] virtual int wake_fd() const { return -1; }
   // What wake_fd() is worth at present.
   enum class Wakes {

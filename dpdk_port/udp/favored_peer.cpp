@@ -30,6 +30,26 @@ bool FavoredPeer::watch(const UdpSocket& socket) const {
   return ::epoll_ctl(wake_fd_, EPOLL_CTL_ADD, socket.fd(), &event) == 0;
 }
 
+void FavoredPeer::stop_watching() {
+  ::epoll_ctl(wake_fd_, EPOLL_CTL_DEL, socket_->fd(), nullptr);
+  is_watched_ = false;
+}
+
+bool FavoredPeer::prepare_to_sleep(Time now) {
+  came_awake_ = 0;
+  if (socket_ && !is_watched_) {
+    is_watched_ = watch(*socket_);
+    if (!is_watched_) {
+      failed_ = now;
+      leave();
+    }
+  }
+  // What is left there is read first.
+  if (former_) return false;
+  is_asleep_ = true;
+  return true;
+}
+
 // The former one has its place at the port until it is empty.
 void FavoredPeer::favor(const RecentGoal::Address& at, Time now) {
   if (former_ || (failed_ != kNever && now - failed_ < kAgain)) return;
@@ -42,6 +62,8 @@ void FavoredPeer::favor(const RecentGoal::Address& at, Time now) {
   if (socket_ && !watch(*socket_)) socket_.reset();
   failed_ = socket_ ? kNever : now;
   if (!socket_) return;
+  is_watched_ = true;
+  came_awake_ = 0;
   since_ = looked_ = now;
   was_empty_ = false;
   failures_ = 0;

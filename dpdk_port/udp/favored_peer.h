@@ -16,6 +16,7 @@
 #include <memory>
 
 #include "dpdk_port/link/address.h"
+#include "dpdk_port/udp/lone_answer.h"
 #include "dpdk_port/udp/peers.h"
 #include "dpdk_port/udp/routes.h"
 #include "dpdk_port/udp/udp_socket.h"
@@ -39,6 +40,9 @@ class FavoredPeer {
   // often, where so many datagrams that were alone make up for one such time; and is not favored
   // before they have.
   static constexpr unsigned kMany = 4, kCrowds = 4, kLone = 16;
+  // So many times something has come since the thread last slept: so it polls, and the kernel need
+  // not look at each datagram for who is to be woken, which takes it 0.2 us.
+  static constexpr unsigned kAwake = 64;
   // How long a message of its socket tells whose it is: anybody's may have come there before it was
   // connected.
   static constexpr Time kSettled = 100 * kMillisecond;
@@ -68,10 +72,14 @@ class FavoredPeer {
   }
   // So many have come at a time by its own.
   void came(unsigned datagrams) {
+    if (datagrams != 0 && is_watched_ && !is_asleep_ && ++came_awake_ >= kAwake) stop_watching();
     if (datagrams >= kMany) crowded_ += kLone;
     if (datagrams == 1 && crowded_ > 0) --crowded_;
     if (crowded_ >= kCrowds * kLone) leave();
   }
+
+  // By the socket for it.
+  LoneAnswer& answer() { return answer_; }
 
   // The socket for that station; nullptr: it has none.
   [[nodiscard]] UdpSocket* socket_to(const MacAddr& station) const {
@@ -119,7 +127,11 @@ class FavoredPeer {
     if (socket_ && link_.tells_marks()) socket_->tell_marks();
   }
 
-  // Readable if a datagram has arrived; the same as long as the link is open.
+  // From a prepare_to_sleep() that has returned true until woke_up(), wake_fd() is readable
+  // whichever socket a datagram has come to. False: not now.
+  bool prepare_to_sleep(Time now);
+  void woke_up() { is_asleep_ = false; }
+  // The same as long as the link is open.
   [[nodiscard]] int wake_fd() const { return wake_fd_ < 0 ? link_.fd() : wake_fd_; }
 
  private:
@@ -128,6 +140,7 @@ class FavoredPeer {
   unsigned find_interface();
   void look_for_route(Time now);
   bool watch(const UdpSocket& socket) const;
+  void stop_watching();
 
   UdpSocket& link_;
   Routes& routes_;
@@ -141,6 +154,9 @@ class FavoredPeer {
   Peers::Route way_{};
   unsigned interface_ = 0;
   bool was_empty_ = false;
+  bool is_watched_ = false, is_asleep_ = false;
+  unsigned came_awake_ = 0;
+  LoneAnswer answer_;
   unsigned failures_ = 0;  // in a row
   SocketName peer_;
   std::unique_ptr<UdpSocket> socket_, former_;

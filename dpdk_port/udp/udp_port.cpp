@@ -45,10 +45,10 @@ class UdpReceiver {
   UdpReceiver(UdpSocket& socket, FavoredPeer& favored, Peers& peers, UdpWays& ways,
               const MacAddr& own, Seat* seat, bool steered);
 
-  // Returns the number of datagrams.
-  unsigned run(Engine& engine, Tap* tap, Time now);
+  // Returns the number of datagrams. `is_idle`: the turn has moved nothing so far.
+  unsigned run(Engine& engine, Tap* tap, Time now, bool is_idle);
   // The next call leaves out no socket.
-  void ask_all() { left_out_ = kLeftOut; }
+  void ask_all() { left_out_ = kAskAll; }
   // Its sockets are readable only if something is new.
   void prepare_to_sleep(Time now) {
     ask_all();
@@ -65,9 +65,11 @@ class UdpReceiver {
   // A call's worth: what it copies is still in the nearest cache when the Node copies it on.
   static constexpr std::size_t kMessages = 4, kBufferSize = 65'536;
   static constexpr std::size_t kFrames = 64;
-  // The link's socket is asked in one of so many calls more while nothing comes to it, and the
-  // favored station's socket had something within so many calls.
-  static constexpr unsigned kLeftOut = 3, kRecent = 64;
+  // While the favored station's socket had something within kRecent calls, and the link's was
+  // empty, the link's is left out so many times in a row: more often where it has had nothing for
+  // kQuiet calls, and where the favored one has just had something, which somebody may wait for.
+  static constexpr unsigned kLeftOut = 3, kLeftOutOfQuiet = 31, kLeftOutOfBusy = 8;
+  static constexpr unsigned kRecent = 64, kQuiet = 64, kAskAll = 1'000;
 
   // A socket, and the address of this host that its datagrams come to, unless they tell.
   struct Source {
@@ -78,7 +80,8 @@ class UdpReceiver {
     KeptMessages* kept = nullptr;
   };
   unsigned run(Source& from, Engine& engine, Tap* tap, Time now);
-  unsigned run_favored(Engine& engine, Tap* tap, Time now);
+  unsigned run_favored(Engine& engine, Tap* tap, Time now, bool is_idle);
+  bool leaves_link_out(unsigned moved);
   int receive(const Source& from, Time now);
   int ask(const Source& from, std::size_t most);
   int ask_for_plain(int fd);
@@ -92,7 +95,8 @@ class UdpReceiver {
   FavoredPeer& favored_;
   KeptMessages kept_{socket_};
   Source link_{.socket = socket_, .kept = &kept_};
-  unsigned left_out_ = kLeftOut, empty_calls_ = 0;
+  unsigned left_out_ = kAskAll;
+  unsigned empty_calls_ = 0, empty_link_calls_ = 0;  // in a row
   RecentSource source_;
   UdpWays& ways_;
   const MacAddr own_;
@@ -147,21 +151,30 @@ UdpReceiver::UdpReceiver(UdpSocket& socket, FavoredPeer& favored, Peers& peers, 
   }
 }
 
-unsigned UdpReceiver::run(Engine& engine, Tap* tap, Time now) {
+unsigned UdpReceiver::run(Engine& engine, Tap* tap, Time now, bool is_idle) {
   if (favored_.socket() == nullptr && favored_.former() == nullptr)
     return run(link_, engine, tap, now);
   if (!favored_.is_settled(now)) {
     const unsigned earlier = run(link_, engine, tap, now);
-    return earlier + run_favored(engine, tap, now);
+    return earlier + run_favored(engine, tap, now, is_idle);
   }
-  const unsigned moved = run_favored(engine, tap, now);
-  empty_calls_ = moved == 0 ? empty_calls_ + 1 : 0;
-  if (link_.was_empty && empty_calls_ < kRecent && left_out_++ < kLeftOut) return moved;
+  const unsigned moved = run_favored(engine, tap, now, is_idle);
+  if (leaves_link_out(moved)) return moved;
   left_out_ = 0;
-  return moved + run(link_, engine, tap, now);
+  const unsigned others = run(link_, engine, tap, now);
+  empty_link_calls_ = others == 0 ? empty_link_calls_ + 1 : 0;
+  return moved + others;
 }
 
-unsigned UdpReceiver::run_favored(Engine& engine, Tap* tap, Time now) {
+// `moved`: of the favored station's socket.
+bool UdpReceiver::leaves_link_out(unsigned moved) {
+  empty_calls_ = moved == 0 ? empty_calls_ + 1 : 0;
+  const unsigned most =
+      (empty_link_calls_ < kQuiet ? kLeftOut : kLeftOutOfQuiet) + (moved == 0 ? 0 : kLeftOutOfBusy);
+  return link_.was_empty && empty_calls_ < kRecent && left_out_++ < most;
+}
+
+unsigned UdpReceiver::run_favored(Engine& engine, Tap* tap, Time now, bool is_idle) {
   unsigned moved = 0;
   if (UdpSocket* const former = favored_.former()) {
     Source from{*former, &favored_.own()};
@@ -173,7 +186,10 @@ unsigned UdpReceiver::run_favored(Engine& engine, Tap* tap, Time now) {
   favored_.tell_marks();
   socket->hear_again(now);
   Source from{*socket, &favored_.own(), favored_.was_empty(), favored_.is_plain(now)};
-  const unsigned taken = run(from, engine, tap, now);
+  unsigned taken = 0;
+  for (unsigned left = is_idle ? favored_.answer().asks() : 1; left > 0 && taken == 0; --left)
+    taken = run(from, engine, tap, now);
+  favored_.answer().turn(taken != 0);
   favored_.note_empty(from.was_empty);
   favored_.came(taken);
   return moved + taken;
@@ -456,7 +472,12 @@ class UdpPort final : public LinkPort {
   [[nodiscard]] int wake_fd() const override { return favored_.wake_fd(); }
   bool prepare_to_sleep() override {
     receiver_.prepare_to_sleep(seen_);
-    return !sender_.is_waiting() && LinkPort::prepare_to_sleep();
+    return !sender_.is_waiting() && favored_.prepare_to_sleep(seen_) &&
+           LinkPort::prepare_to_sleep();
+  }
+  void woke_up() override {
+    favored_.woke_up();
+    LinkPort::woke_up();
   }
 
  private:
@@ -486,7 +507,7 @@ unsigned UdpPort::turn(Engine& engine, Time now) {
   if (now >= engine.next_deadline()) {
     // This thread may not have run for long: frames that arrived meanwhile end the silence.
     receiver_.ask_all();
-    moved += receiver_.run(engine, tap_, now);
+    moved += receiver_.run(engine, tap_, now, false);
     engine.expire(now);
   }
   routes_.users_send();
@@ -496,7 +517,7 @@ unsigned UdpPort::turn(Engine& engine, Time now) {
     segments_ = socket_.segments();
     info_.driver = driver_of(socket_);
   }
-  return moved + receiver_.run(engine, tap_, now);
+  return moved + receiver_.run(engine, tap_, now, moved == 0);
 }
 
 std::string UdpPort::trouble_of(const MacAddr& station) const {

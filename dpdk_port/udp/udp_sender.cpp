@@ -371,6 +371,7 @@ bool UdpSender::send_lone(const Datagram& lone, Time now) {
     return false;
   }
   ++counters_.favored;
+  favored_.answer().sent();
   return true;
 }
 

@@ -134,14 +134,66 @@ TEST(FavoredPeer, WakesTheLinkAndKeepsNobodyElseOut) {
   EXPECT_EQ(pair.a.engine.received.back().size(), 14U + 100);
 }
 
+// The kernel looks at each datagram for who is to be woken.
+TEST(FavoredPeer, IsNotWatchedByThePollOfAThreadThatStaysAwake) {
+  FavoredPair pair;
+  ASSERT_NO_FATAL_FAILURE(pair.favor());
+  const auto is_watched = [&pair] {
+    pair.b.engine.send(frame_of(kData, pair.a_at_b, pair.b.mac(), 100, 1));
+    pair.b.turn();
+    const bool readable = FavoredPair::is_readable(pair.a);
+    while (pair.a.turn() > 0) continue;
+    return readable;
+  };
+  EXPECT_TRUE(is_watched());
+  for (unsigned i = 0; i < FavoredPeer::kAwake; ++i) is_watched();
+  EXPECT_FALSE(is_watched());
+  ASSERT_TRUE(pair.a.port->prepare_to_sleep());
+  for (unsigned i = 0; i < 2 * FavoredPeer::kAwake; ++i) EXPECT_TRUE(is_watched()) << i;
+  pair.a.port->woke_up();
+  EXPECT_TRUE(is_watched()) << "it may sleep again soon";
+}
+
+// Turns of `a` until it has heard a stranger, beside `meanwhile`; 100: it has not.
+template <typename Meanwhile>
+unsigned turns_until_heard(FavoredPair& pair, Meanwhile&& meanwhile) {
+  const std::uint64_t strangers = counter(*pair.a.port, "udp_strangers");
+  EXPECT_TRUE(Stranger(pair.a).send(make_bytes(100, 7)));
+  for (unsigned turns = 1; turns < 100; ++turns) {
+    meanwhile();
+    pair.a.turn();
+    if (counter(*pair.a.port, "udp_strangers") > strangers) return turns;
+  }
+  return 100;
+}
+
 TEST(FavoredPeer, OthersAreHeardWithinAFewTurns) {
   FavoredPair pair;
   ASSERT_NO_FATAL_FAILURE(pair.favor());
   while (pair.a.turn() > 0) continue;
-  const std::size_t before = pair.a.engine.received.size();
-  ASSERT_TRUE(Stranger(pair.a).send(make_bytes(100, 7)));
-  for (unsigned i = 0; i < 4; ++i) pair.a.turn();
-  EXPECT_EQ(pair.a.engine.received.size(), before + 1);
+  EXPECT_LE(turns_until_heard(pair, [] {}), 4U);
+  // Nothing comes from others for a while.
+  for (unsigned i = 0; i < 300; ++i) {
+    if (i % 16 == 0) ASSERT_NO_FATAL_FAILURE(pair.exchange(1));
+    pair.a.turn();
+  }
+  EXPECT_LE(turns_until_heard(pair, [] {}), 32U);
+  EXPECT_LE(turns_until_heard(pair, [] {}), 4U) << "they are not quiet any more";
+}
+
+TEST(FavoredPeer, OthersAreHeardThoughSomethingComesFromItInEachTurn) {
+  FavoredPair pair;
+  ASSERT_NO_FATAL_FAILURE(pair.favor());
+  const auto send = [&pair] {
+    pair.b.engine.send(frame_of(kData, pair.a_at_b, pair.b.mac(), 100, 1));
+    pair.b.turn();
+  };
+  EXPECT_LE(turns_until_heard(pair, send), 12U);
+  for (unsigned i = 0; i < 1'000; ++i) {
+    send();
+    pair.a.turn();
+  }
+  EXPECT_LE(turns_until_heard(pair, send), 40U);
 }
 
 TEST(FavoredPeer, GivesWayToWhoGetsMore) {
