@@ -8,7 +8,8 @@
 
 namespace stp::port {
 
-KeptMessages::KeptMessages(UdpSocket& socket) : socket_(socket), can_(socket.kept_bytes() != 0) {}
+KeptMessages::KeptMessages(UdpSocket& socket)
+    : socket_(socket), can_(socket.kept_bytes() != 0), length_(socket.kept_bytes()) {}
 
 void KeptMessages::note_long(std::size_t bytes, From from, Time now) {
   if (now - since_ > kSoon) {
@@ -25,10 +26,10 @@ void KeptMessages::settle_some(Time now) {
   if (!keeps_) return begin(now);
   if (socket_was_ != socket_.times_replaced()) return forget();
   const bool late = now - last_long_ > kWhile;
-  for (unsigned i = 0; late && i < kAtOnce && !sizes_.empty(); ++i)
+  for (unsigned i = 0; i < kAtOnce && !sizes_.empty(); ++i) {
+    if (!late && bytes_ <= length_.bytes() && sizes_.size() <= kMost) break;
     if (!take_out(now)) return;
-  while (bytes_ > socket_.kept_bytes() || sizes_.size() > kMost)
-    if (!take_out(now)) return;
+  }
   if (late && sizes_.empty()) forget();
 }
 

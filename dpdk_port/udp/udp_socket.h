@@ -6,6 +6,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include "dpdk_port/link/address.h"
 #include "dpdk_port/link/link.h"
 #include "dpdk_port/link/link_counters.h"
+#include "dpdk_port/udp/kept_length.h"
 #include "dpdk_port/udp/udp_troubles.h"
 #include "stp/node/node.h"
 #include "stp/types.h"
@@ -104,10 +106,12 @@ class UdpSocket {
   [[nodiscard]] bool segments() const { return segments_; }    // UDP_SEGMENT
   [[nodiscard]] bool joins() const { return joins_; }          // UDP_GRO
   [[nodiscard]] std::size_t receive_bytes() const { return receive_bytes_; }
-  // How much of that messages may take that have been read and are kept (KeptMessages).
-  static constexpr std::size_t kKept = 4 << 20;
+  // How much of that messages may take that have been read and are kept (KeptMessages). The rest is
+  // for those that have not been.
+  static constexpr std::size_t kForOthers = 8 << 20;
   [[nodiscard]] std::size_t kept_bytes() const {
-    return joins_ && receive_bytes_ >= 4 * kKept ? kKept : 0;
+    if (!joins_ || receive_bytes_ < 2 * kForOthers) return 0;
+    return std::min(KeptLength::kLong, receive_bytes_ - kForOthers);
   }
   // Calls that leave messages in the queue read each of them once, and from now on all again. Where
   // the kernel does otherwise, they all read the first one.

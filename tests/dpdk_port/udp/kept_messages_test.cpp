@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// Long messages stay in the socket of a link for a while after they have been read.
+// Long messages stay in the socket of a link for a while after they have been
+// read.
 #include "dpdk_port/udp/kept_messages.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +18,8 @@
 
 #include "tests/dpdk_port/udp/udp_pair.h"
 
-// What the kernel says of the NIC that has received something; 0: what it says itself.
+// What the kernel says of the NIC that has received something; 0: what it says
+// itself.
 static std::atomic<unsigned> nic{0};
 
 // In the place of libc's, for this program.
@@ -37,12 +39,13 @@ constexpr std::size_t kLength = 8'192;
 class KeptMessagesTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (receive_buffer() < 4 * UdpSocket::kKept)
+    if (receive_buffer() < KeptLength::kLong + UdpSocket::kForOthers)
       GTEST_SKIP() << "this user's sockets have small buffers";
     if (pair_.b.port->info().driver.find("gro") == std::string::npos)
       GTEST_SKIP() << "the kernel joins nothing";
   }
-  // The time of the links stands still, so that nothing depends on how busy this machine is.
+  // The time of the links stands still, so that nothing depends on how busy
+  // this machine is.
   void turn_b() { pair_.b.port->turn(pair_.b.engine, time_); }
   void turn_a() { pair_.a.port->turn(pair_.a.engine, time_); }
   [[nodiscard]] int socket() const { return socket_of(*pair_.b.port); }
@@ -91,9 +94,20 @@ class KeptMessagesTest : public ::testing::Test {
 TEST_F(KeptMessagesTest, StayInTheSocketUntilMuchMoreHasComeAndPassOnce) {
   stream(100);
   EXPECT_GT(counter(*pair_.b.port, "udp_rx_kept"), 80U) << "all but the first half MiB";
-  EXPECT_GT(in_socket(), UdpSocket::kKept / 2);
-  EXPECT_LT(in_socket(), 2 * UdpSocket::kKept);
+  EXPECT_GT(in_socket(), KeptLength::kShort / 2);
+  EXPECT_LT(in_socket(), 2 * KeptLength::kShort);
   ASSERT_NO_FATAL_FAILURE(expect_all_once());
+}
+
+// The sender is faster where more stays.
+TEST_F(KeptMessagesTest, AreMoreWhereMoreComesSo) {
+  for (unsigned i = 0; i < 1'050; ++i) {
+    time_ += (in_socket() > 2 * KeptLength::kShort ? 10 : 20) * kMicrosecond;
+    stream(1);
+    pair_.b.engine.received.clear();
+    sent_ = 0;
+  }
+  EXPECT_GT(in_socket(), 2 * KeptLength::kShort);
 }
 
 TEST_F(KeptMessagesTest, LeaveItWhenNothingLongComes) {
