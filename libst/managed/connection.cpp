@@ -330,15 +330,41 @@ void Connection::on_region_request(const Completion& c) {
   if (c.tag == kEagerKey && session_->eager_in.ask(c.request)) return serve_ring();
   // Whoever knows a key is no peer of the program before that has accepted it.
   const bool accepted = !listener_ && facts().greeting != Greeting::kRejects;
-  const auto access = accepted ? domain_->find_access(c.tag) : nullptr;
-  Landing landing;
-  if (access == nullptr || !access->permits(*this, reports_.group()) ||
-      access->landing(endpoint_, landing) != 0 || landing.length < c.length) {
+  auto& wrong = domain_->wrong_keys();
+  if (accepted && wrong.holds(*this) && wrong.add(*this, c)) return;
+  if (!accepted || over() || wrong.holds(*this)) {
     sequencer.refuse(c.request);
     return;
   }
-  served_regions_.serve(sequencer, c, landing,
+  if (serve_region(c)) return;
+  const auto now = domain_->now();
+  const auto then = wrong.next(now);
+  if (then > now)
+    wrong.hold(*this, c, then);
+  else
+    sequencer.refuse(c.request);
+}
+
+// False: the key is wrong.
+bool Connection::serve_region(const Completion& c) {
+  domain_->mutex().is_held();
+  const auto access = domain_->find_access(c.tag);
+  Landing landing;
+  if (access == nullptr || !access->permits(*this, reports_.group()) ||
+      access->landing(endpoint_, landing) != 0 || landing.length < c.length)
+    return false;
+  served_regions_.serve(session_->sequencer, c, landing,
                         {.base = access->terms().address, .access = access->terms().access});
+  return true;
+}
+
+void Connection::refuse_key(const WrongKeys::Requests& requests) {
+  domain_->mutex().is_held();
+  session_->sequencer.expire(domain_->time());
+  session_->sequencer.refuse(requests.front().request);
+  for (std::size_t i = 1; i < requests.size(); ++i) on_region_request(requests[i]);
+  send_soon();
+  domain_->visit(*this);
 }
 
 // If the peer has asked for it. If there is no memory for it now, the peer waits for the answer.
@@ -703,6 +729,7 @@ void Connection::end(const End& end, Farewell why) {
   // Withdraws all grants and stops sending before any memory is given back.
   if (channel_.is_taken()) channel_.close(true, to_option(why));
   domain_->disown(*this);
+  domain_->wrong_keys().forget(*this);
   if (session_) domain_->living_peers().remove(peer_mac_);
   if (session_ && seen_ == ChannelState::kFailed && end.status == -ETIMEDOUT)
     domain_->silent_peers().add(peer_mac_, domain_->now());

@@ -83,6 +83,9 @@ class alignas(kCacheLine) Connection : public std::enable_shared_from_this<Conne
   void confirm_quiet_puts();
   // Ends the peer's access to a region.
   void revoke(const Access& access);
+  // The peer hears that the first of these requests for regions has named a wrong key. The others
+  // have waited behind it.
+  void refuse_key(const WrongKeys::Requests& requests);
 
   // ---- progress ----
   // Three steps: look() detects the end, advance() handles everything that came before it,
@@ -167,6 +170,7 @@ class alignas(kCacheLine) Connection : public std::enable_shared_from_this<Conne
   void on_read_request(const Completion& c);
   void on_region_request(const Completion& c);
   void serve_ring();
+  bool serve_region(const Completion& c);
   void on_region(const Completion& c);
 
   // How it ends.

@@ -26,6 +26,7 @@
 #include "libst/managed/queue.h"
 #include "libst/managed/staging.h"
 #include "libst/managed/turns.h"
+#include "libst/managed/wrong_keys.h"
 
 namespace stp::managed {
 
@@ -149,6 +150,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   void remove_access(std::uint32_t key) STP_REQUIRES(mutex_) { accesses_.erase(key); }
   [[nodiscard]] std::shared_ptr<Access> find_access(std::uint32_t key) const STP_REQUIRES(mutex_);
   [[nodiscard]] std::uint32_t new_key() STP_REQUIRES(mutex_);
+  [[nodiscard]] WrongKeys& wrong_keys() STP_REQUIRES(mutex_) { return wrong_keys_; }
   // Moves headers, requests, timers and completions, as far as possible. Visits only connections
   // with something to do.
   // `now`: the time, if the caller knows it; 0: it does not.
@@ -265,11 +267,12 @@ class Domain : public std::enable_shared_from_this<Domain> {
   SilentPeers silent_peers_ STP_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<Listener>> listeners_ STP_GUARDED_BY(mutex_);
   std::map<std::uint32_t, std::shared_ptr<Access>> accesses_ STP_GUARDED_BY(mutex_);  // by key
+  WrongKeys wrong_keys_ STP_GUARDED_BY(mutex_);
   std::uint32_t accepts_seen_ STP_GUARDED_BY(mutex_) = 0;
   // When to look for new connections at the latest.
   Time connections_due_ STP_GUARDED_BY(mutex_) = kNever;
   [[nodiscard]] Time next_deadline() const STP_REQUIRES(mutex_) {
-    return std::min(agenda_.next_deadline(), connections_due_);
+    return std::min({agenda_.next_deadline(), connections_due_, wrong_keys_.next_deadline()});
   }
   bool look_for_connections_ STP_GUARDED_BY(mutex_) = false;
   bool places_freed_ STP_GUARDED_BY(mutex_) = false;

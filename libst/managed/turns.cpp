@@ -211,6 +211,8 @@ void Domain::look_around() {
     for (const auto& connection : connections_) connection->lose(lost);
   }
   link_watch_.look(*backend_, lost);
+  WrongKeys::Requests waited;
+  while (auto* const connection = wrong_keys_.take(time_, waited)) connection->refuse_key(waited);
   const auto accepts = backend_->page().accepts.load(std::memory_order_acquire);
   const bool due = time_ >= connections_due_;
   if (accepts == accepts_seen_ && !look_for_connections_ && !due) return;
