@@ -66,7 +66,7 @@ int Connection::send_at_once(const Pieces& bytes) {
 void Connection::has_posted() {
   domain_->mutex().is_held();
   send_soon();
-  if (session_->waits_for_memory) [[unlikely]] {
+  if (session_->eager_in.session_waits()) [[unlikely]] {
     domain_->visit(*this);
     domain_->look_before(domain_->time());
   }
@@ -208,7 +208,7 @@ bool Connection::waits_for_this_side() const {
   if (!read_requests_.empty()) return true;
   if (!session_) return false;
   return session_->arrived() != nullptr ||
-         (!over() && (session_->sequencer.has_offers() || session_->waits_for_memory));
+         (!over() && (session_->sequencer.has_offers() || session_->eager_in.session_waits()));
 }
 
 void Connection::advance(Time now) {
@@ -242,7 +242,7 @@ bool Connection::move(Time now) {
   Completion c;
   while (!over() && sequencer.next_completion(c)) on_completion(c);
   if (over()) return false;
-  if (std::exchange(session_->waits_for_memory, false)) [[unlikely]]
+  if (session_->eager_in.wait(false)) [[unlikely]]
     serve_ring();
   // A peer sends a message or a request only after it has learned that it was accepted. So its
   // confirmation was lost.
@@ -315,8 +315,8 @@ void Connection::on_completion(const Completion& c) {
 
 // The peer has answered a request for a region.
 void Connection::on_region(const Completion& c) {
-  if (c.context == (context::kKeyMark | kEagerKey)) return session_->eager_out.on_answer(c);
-  peer_regions_.on_answer(c);
+  if (c.context != (context::kKeyMark | kEagerKey)) return peer_regions_.on_answer(c);
+  session_->eager_out.on_answer(c);
 }
 
 void Connection::on_read_request(const Completion& c) {
@@ -327,7 +327,11 @@ void Connection::on_read_request(const Completion& c) {
 void Connection::on_region_request(const Completion& c) {
   domain_->mutex().is_held();
   auto& sequencer = session_->sequencer;
-  if (c.tag == kEagerKey && session_->eager_in.ask(c.request)) return serve_ring();
+  if (c.tag == kEagerKey && session_->eager_in.ask(c.request)) {
+    auto& ring = session_->eager_in;
+    if (!ring.serve_small(sequencer, staging_, endpoint_, c.offset)) serve_ring();
+    return;
+  }
   // Whoever knows a key is no peer of the program before that has accepted it.
   const bool accepted = !listener_ && facts().greeting != Greeting::kRejects;
   auto& wrong = domain_->wrong_keys();
@@ -372,11 +376,13 @@ void Connection::serve_ring() {
   domain_->mutex().is_held();
   if (!session_->eager_in.is_asked()) return;
   auto& staging = domain_->staging();
+  if (session_->eager_in.has_small() && !staging.has_few_rings())
+    return session_->eager_in.refuse(session_->sequencer);
   const auto ring = staging.take_ring();
   if (ring && !session_->eager_in.serve(session_->sequencer, *ring, endpoint_))
     staging.give_back(*ring);
   if (!ring && staging.refuses_rings()) session_->eager_in.refuse(session_->sequencer);
-  session_->waits_for_memory = session_->eager_in.is_asked();
+  if (session_->eager_in.is_asked()) session_->eager_in.wait(true);
 }
 
 void Connection::query(stm_connection_info_t& info) const {

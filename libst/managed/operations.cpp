@@ -176,7 +176,7 @@ int Operations::begin_send(Session& session, Operation& operation) {
 int Operations::send_at_once(Session& session, const Pieces& bytes, std::uint64_t posted) {
   const auto& operation = list_.draft();
   const auto& ring = session.eager_out;
-  if (ring.is_open() && operation.length > ring.most()) return -EMSGSIZE;
+  if (ring.is_open() && !ring.is_small() && operation.length > ring.most()) return -EMSGSIZE;
   const auto waits =
       list_.waiting() != nullptr || ((operation.flags & STM_FENCE) != 0 && !list_.empty());
   if (waits) return -EAGAIN;

@@ -2,6 +2,7 @@
 #include "libst/managed/session.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -89,17 +90,43 @@ void RingPages::leave() {
   if (keeps_by_ != nullptr) std::exchange(keeps_by_, nullptr)->remove();
 }
 
-void EagerOut::ask(Sequencer& sequencer) {
+void EagerOut::ask(Sequencer& sequencer, bool small) {
   asks_later_ = false;
   is_asked_ = sequencer.request_region(context::kKeyMark | kEagerKey, kEagerRing, kEagerSlots,
-                                       kEagerKey) == 0;
+                                       kEagerKey, small ? kEagerSlot : 0) == 0;
 }
 
+void EagerOut::grow(Sequencer& sequencer) {
+  if (grows_) return;
+  grows_ = sequencer.request_region(context::kKeyMark | kEagerKey, kEagerRing, kEagerSlots,
+                                    kEagerKey) == 0;
+}
+
+void EagerOut::confirm_old(Sequencer& sequencer) {
+  const auto left = static_cast<std::int32_t>(first_message_ - messages_taken_);
+  RemoteRegion old;
+  old.r_id = old_ring_;
+  sequencer.puts_arrived(old, left > 0 ? messages_taken_ : first_message_);
+  if (left <= 0) old_ring_ = wire::kNoId;
+}
+
+// protocol: 9.31, 9.41
 void EagerOut::on_answer(const Completion& c) {
   is_asked_ = false;
+  const bool grows = std::exchange(grows_, false);
+  was_refused_ = grows && c.status != 0;
+  if (was_refused_) grows_at_ = messages_ + kMore;
   if (c.status != 0) return;
+  // Messages go on in the new one. Those in the old one keep their slots until they have arrived.
+  if (grows) {
+    sent_ = eager_begin(sent_);
+    first_message_ = messages_;
+    old_ring_ = ring_.r_id;
+  }
   ring_ = c.region;
-  open(c.region.base);
+  size_ = static_cast<std::uint32_t>(
+      std::bit_floor(std::clamp<std::uint64_t>(c.region.length / kEagerSlot, 1, kEagerSlots)));
+  open(std::min<std::uint64_t>(c.region.base, size_));
 }
 
 std::uint64_t Pieces::length() const {
@@ -159,7 +186,20 @@ bool EagerIn::serve(Sequencer& sequencer, const RingMemory& ring, EndpointId end
   return true;
 }
 
+bool EagerIn::serve_small(Sequencer& sequencer, const Staging& staging, EndpointId endpoint,
+                          std::uint64_t least) {
+  if (small_ != 0 || served_ != 0 || least > kSmallRing) return false;
+  // protocol: 9.41
+  const RegionTerms terms{.base = kSmallSlots};
+  const auto landing = staging.memory->landing(endpoint, staging.small_ring(), kSmallRing);
+  if (sequencer.serve_region(asked_, landing, kEagerSlots, terms) == 0) small_ = asked_;
+  asked_ = 0;
+  small_ring_ = staging.small_ring();
+  return true;
+}
+
 void EagerIn::give_back_pages() {
+  if (!has_grown_) return;
   const auto first = rested_ % kEagerSlots;
   const auto count = taken_ - rested_;
   const auto to_end = std::min(count, kEagerSlots - first);
@@ -169,14 +209,19 @@ void EagerIn::give_back_pages() {
 }
 
 // protocol: 9.31, 9.41
-bool EagerIn::arrived(std::uint64_t offset, std::uint64_t length, EagerHead& out) {
-  const auto slot = static_cast<std::uint32_t>(offset / kEagerSlot);
-  if (offset % kEagerSlot != 0 || slot >= kEagerSlots || length < kEagerHead) return false;
-  out = decode_eager(ring_.slot(slot));
+bool EagerIn::arrived(std::uint32_t request, std::uint64_t offset, std::uint64_t length,
+                      EagerHead& out) {
+  const bool small = request == small_ && small_ != 0;
+  const auto size = small ? kSmallSlots : kEagerSlots;
+  const auto place = static_cast<std::uint32_t>(offset / kEagerSlot);
+  if (offset % kEagerSlot != 0 || place >= size || length < kEagerHead) return false;
+  const auto slot = small ? kEagerSlots + place : place;
+  out = decode_eager(at(slot));
   // The slot may hold bytes of an older message behind those that arrived.
   if (out.length > length - kEagerHead) return false;
   const auto slots = eager_slots(out.length);
-  if (slots > kEagerSpan || slot + slots > kEagerSlots || length > slots * kEagerSlot) return false;
+  if (slots > std::min(kEagerSpan, size) || place + slots > size || length > slots * kEagerSlot)
+    return false;
   const auto bits = eager_bits(slot, static_cast<std::uint32_t>(slots));
   if ((occupied_ & bits) != 0 || find(out.message) != nullptr) return false;
   slots_[slot] = {slot, out};

@@ -123,12 +123,17 @@ constexpr std::uint64_t eager_most(std::uint32_t slots) {
 constexpr std::uint32_t eager_bits(std::uint32_t first, std::uint32_t slots) {
   return ((1U << slots) - 1) << first;
 }
-// Where a message of that many slots begins, if the ring is used up to `position`: positions count
-// all slots so far. A message does not wrap around the end of the ring. It leaves out the slots
-// that are too few for it.
-constexpr std::uint32_t eager_place(std::uint32_t position, std::uint32_t slots) {
-  const auto left = kEagerSlots - position % kEagerSlots;
+// Where a message of that many slots begins, if the ring of `size` slots, a power of two, is used
+// up to `position`: positions count all slots so far. A message does not wrap around the end of the
+// ring. It leaves out the slots that are too few for it.
+constexpr std::uint32_t eager_place(std::uint32_t position, std::uint32_t slots,
+                                    std::uint32_t size = kEagerSlots) {
+  const auto left = size - (position & (size - 1));
   return slots <= left ? position : position + left;
+}
+// Where a ring of kEagerSlots slots begins, if the one before it is used up to `position`.
+constexpr std::uint32_t eager_begin(std::uint32_t position) {
+  return (position + kEagerSlots - 1) / kEagerSlots * kEagerSlots;
 }
 
 void encode(const EagerHead& head, std::byte* slot);
@@ -175,17 +180,20 @@ struct Pieces {
 class EagerOut {
  public:
   explicit EagerOut(SendPages* pages = nullptr) : pages_(pages) {}
-  // Asks the peer for its ring.
-  void ask(Sequencer& sequencer);
+  // Asks the peer for its ring. A `small` one will do: it grows once it is used.
+  void ask(Sequencer& sequencer, bool small = false);
   // The same, once there is a message for it: the peer need not have memory for it before.
   void ask_later() { asks_later_ = true; }
   // A message of that length waits for the peer's answer. As a Write it would wait for a receive
   // instead, and the peer's program may post none before it has sent a message itself.
   [[nodiscard]] bool opens_for(Sequencer& sequencer, std::uint64_t length) {
     if (length > eager_most(kEagerSpan)) return false;
-    if (asks_later_) ask(sequencer);
+    if (asks_later_) ask(sequencer, true);
+    if (is_small() && !was_refused_) grow(sequencer);
     return is_asked_;
   }
+  // The ring has fewer slots than it may have.
+  [[nodiscard]] bool is_small() const { return span_ != 0 && size_ < kEagerSlots; }
   // The peer's answer. If it opens no ring, messages go as Writes.
   void on_answer(const Completion& c);
   // The peer has revoked a region, perhaps this one.
@@ -218,10 +226,10 @@ class EagerOut {
   std::uint32_t use(std::uint64_t length) {
     STP_ASSERT(has_room(length), "slots are used that are free");
     const auto slots = static_cast<std::uint32_t>(eager_slots(length));
-    const auto place = eager_place(sent_, slots);
+    const auto place = eager_place(sent_, slots, size_);
     sent_ = place + slots;
     ends_[messages_++ % kEagerSlots] = sent_;
-    const auto slot = place % kEagerSlots;
+    const auto slot = place & (size_ - 1);
     in_flight_ |= eager_bits(slot, slots);
     if (!fits_cell(length)) places_[slot] = pages_->take(slots);
     return slot;
@@ -252,22 +260,36 @@ class EagerOut {
       ++messages_taken_;
   }
   [[nodiscard]] const RemoteRegion& ring() const { return ring_; }
-  // How many messages of the ring it has taken. Each was one Block.
   [[nodiscard]] std::uint32_t messages_taken() const { return messages_taken_; }
+  // What the peer has taken has arrived. Each message was one Block.
+  // protocol: 9.27
+  void confirm(Sequencer& sequencer) {
+    if (span_ == 0) return;
+    if (old_ring_ != wire::kNoId) [[unlikely]]
+      confirm_old(sequencer);
+    const auto blocks = messages_taken_ - first_message_;
+    if (static_cast<std::int32_t>(blocks) > 0) sequencer.puts_arrived(ring_, blocks);
+    if (is_small() && static_cast<std::int32_t>(messages_ - grows_at_) >= 0) [[unlikely]]
+      grow(sequencer);
+  }
   // The connection has ended, and no frame of it is under way.
   void leave() {
     for (std::uint32_t slot = 0; slot < kEagerSlots; ++slot) free_pages(slot);
   }
 
  private:
+  // A small ring grows after so many messages; and where the peer has refused that, again.
+  static constexpr std::uint32_t kFew = 8, kMore = 256;
+  void grow(Sequencer& sequencer);
+  void confirm_old(Sequencer& sequencer);
   static bool fits_cell(std::uint64_t length) { return kEagerHead + length <= kEagerCell; }
   [[nodiscard]] bool has_slots(std::uint64_t length) const {
     const auto slots = eager_slots(length);
     if (slots > span_) return false;
     const auto count = static_cast<std::uint32_t>(slots);
-    const auto place = eager_place(sent_, count);
-    return place + count - taken_ <= kEagerSlots &&
-           (in_flight_ & eager_bits(place % kEagerSlots, count)) == 0;
+    const auto place = eager_place(sent_, count, size_);
+    return place + count - taken_ <= size_ &&
+           (in_flight_ & eager_bits(place & (size_ - 1), count)) == 0;
   }
   [[nodiscard]] bool has_pages(std::uint64_t length) const {
     return pages_->has(static_cast<std::uint32_t>(eager_slots(length)));
@@ -281,6 +303,13 @@ class EagerOut {
   std::uint16_t span_ = 0;   // 0: closed
   bool is_asked_ = false;    // and has not answered
   bool asks_later_ = false;  // it is not asked yet
+  bool grows_ = false;       // the peer is asked for a larger one
+  bool was_refused_ = false;
+  std::uint32_t size_ = kEagerSlots;  // slots of the ring
+  std::uint32_t grows_at_ = kFew;
+  std::uint32_t first_message_ = 0;  // in the present ring
+  // The R_id of the one before it, while messages are there that the peer has not taken.
+  std::uint32_t old_ring_ = wire::kNoId;
   std::uint32_t sent_ = 0, taken_ = 0;
   std::uint32_t in_flight_ = 0;  // bit per slot
   SendPages* pages_;
@@ -288,7 +317,7 @@ class EagerOut {
   std::array<std::uint32_t, kEagerSlots> ends_{};       // where those end that are not taken
   std::array<SendPages::Place, kEagerSlots> places_{};  // of a message, by its slot
 };
-static_assert(kEagerSlots < 32);
+static_assert(kEagerSlots + kSmallSlots < 32);
 
 // The receiving side: messages that have arrived and wait to be matched.
 class EagerIn {
@@ -305,17 +334,28 @@ class EagerIn {
   }
   // It has not been answered.
   [[nodiscard]] bool is_asked() const { return asked_ != 0; }
+  // The answer, if the peer has no ring yet, and a small one will do. Returns false if it needs
+  // another one.
+  bool serve_small(Sequencer& sequencer, const Staging& staging, EndpointId endpoint,
+                   std::uint64_t least);
+  [[nodiscard]] bool has_small() const { return small_ != 0; }
+  // The session waits for memory: for this ring, or for pages that a message can leave from.
+  [[nodiscard]] bool session_waits() const { return session_waits_; }
+  bool wait(bool waits) { return std::exchange(session_waits_, waits); }
   // The answer, with memory for the ring. Returns false if the peer does not ask any more.
   bool serve(Sequencer& sequencer, const RingMemory& ring, EndpointId endpoint);
   void refuse(Sequencer& sequencer) { sequencer.refuse(std::exchange(asked_, 0)); }
   [[nodiscard]] const RingMemory& ring() const { return ring_; }
   // Whether the peer's request `number` got the ring.
-  [[nodiscard]] bool is_served_as(std::uint32_t number) const { return number == served_; }
-  // `length` bytes have arrived at `offset`. Returns false if they are not a valid message.
-  bool arrived(std::uint64_t offset, std::uint64_t length, EagerHead& out);
+  [[nodiscard]] bool is_served_as(std::uint32_t number) const {
+    return number == served_ || (number == small_ && small_ != 0);
+  }
+  // `length` bytes have arrived at `offset` of the ring that request got. Returns false if they are
+  // not a valid message.
+  bool arrived(std::uint32_t request, std::uint64_t offset, std::uint64_t length, EagerHead& out);
   // The bytes of a message.
   [[nodiscard]] const std::byte* bytes(const Arrived& arrived) const {
-    return ring_.slot(arrived.slot) + kEagerHead;
+    return at(arrived.slot) + kEagerHead;
   }
   // Whether messages wait.
   [[nodiscard]] bool any() const { return waiting_ != 0; }
@@ -328,7 +368,9 @@ class EagerIn {
   }
   // Whether its slots follow those of the message taken last.
   [[nodiscard]] bool in_turn(const Arrived& arrived) const {
-    return place_of(arrived) % kEagerSlots == arrived.slot;
+    const auto place = place_of(arrived);
+    if (arrived.slot < kEagerSlots) return place % kEagerSlots == arrived.slot;
+    return !has_grown_ && place % kSmallSlots == arrived.slot - kEagerSlots;
   }
   void take(const Arrived& arrived) {
     STP_ASSERT((waiting_ >> arrived.slot & 1) != 0 && in_turn(arrived),
@@ -336,7 +378,12 @@ class EagerIn {
     const auto slots = static_cast<std::uint32_t>(eager_slots(arrived.head.length));
     waiting_ &= ~(1U << arrived.slot);
     occupied_ &= ~eager_bits(arrived.slot, slots);
-    taken_ = place_of(arrived) + slots;
+    const auto place = place_of(arrived);
+    if (arrived.slot < kEagerSlots && !has_grown_) [[unlikely]] {
+      has_grown_ = true;
+      rested_ = eager_begin(taken_);
+    }
+    taken_ = place + slots;
   }
   [[nodiscard]] std::uint32_t taken() const { return taken_; }
   // Returns the count to report to the peer now.
@@ -367,23 +414,37 @@ class EagerIn {
   // Reports it in a notice.
   void tell(Sequencer& sequencer) { sequencer.notify(tell()); }
   // Enough is unreported to send a notice.
-  [[nodiscard]] bool should_tell() const { return taken_ - told_ >= kEagerSlots / 2; }
+  [[nodiscard]] bool should_tell() const {
+    return taken_ - told_ >= (has_grown_ ? kEagerSlots : kSmallSlots) / 2;
+  }
   [[nodiscard]] bool has_untold() const { return taken_ != told_; }
 
  private:
   [[nodiscard]] std::uint32_t place_of(const Arrived& arrived) const {
-    return eager_place(taken_, static_cast<std::uint32_t>(eager_slots(arrived.head.length)));
+    const auto slots = static_cast<std::uint32_t>(eager_slots(arrived.head.length));
+    if (arrived.slot >= kEagerSlots) return eager_place(taken_, slots, kSmallSlots);
+    return eager_place(has_grown_ ? taken_ : eager_begin(taken_), slots);
+  }
+  // Slots of the small ring are counted behind those of the other one.
+  [[nodiscard]] std::byte* at(std::uint32_t slot) const {
+    return slot < kEagerSlots ? ring_.slot(slot) : small_ring_ + (slot - kEagerSlots) * kEagerSlot;
   }
 
   void give_back_pages();
 
-  std::array<Arrived, kEagerSlots> slots_;
+  std::array<Arrived, kEagerSlots + kSmallSlots> slots_;
   RingMemory ring_;
+  std::byte* small_ring_ = nullptr;
   RingPages own_pages_;
-  bool is_frugal_ = false;
   std::uint32_t rested_ = 0;  // the pages of slots before that have been given back
   std::uint32_t asked_ = 0;   // number of the peer's request that is not answered; 0: none
-  std::uint32_t served_ = 0;  // of the one that was served
+  std::uint32_t small_ = 0;   // of the one that got the small ring
+  std::uint32_t served_ = 0;  // of the one that got the other one
+  // Each turn looks at the rest, and at what stands behind a session in its connection: all of it
+  // is in one cache line.
+  bool is_frugal_ = false;
+  bool has_grown_ = false;  // a message in the other ring was taken
+  bool session_waits_ = false;
   // Bits per slot: the first ones of the messages that wait, and all of theirs.
   std::uint32_t waiting_ = 0, occupied_ = 0;
   std::uint32_t taken_ = 0, told_ = 0;  // slots, with those that were left out
@@ -411,15 +472,13 @@ constexpr std::uint32_t program_message(std::uint32_t message) {
 // is open.
 struct Session {
   Session(const SequencerConfig& config, const Staging& memory, EndpointId of)
-      : staging(memory), eager_out(memory.pages), endpoint(of), sequencer(config) {}
+      : staging(memory), endpoint(of), eager_out(memory.pages), sequencer(config) {}
 
   // What each operation uses stands last.
   const Staging staging;
+  const EndpointId endpoint;
   EagerOut eager_out;
   EagerIn eager_in;  // at its end
-  // For this side's ring, or for pages that a message can leave from.
-  bool waits_for_memory = false;
-  const EndpointId endpoint;
   Sequencer sequencer;
 
   // The link has let go of the rings. Returns this side's.
@@ -429,7 +488,7 @@ struct Session {
   }
   void wait_for_pages() {
     eager_out.want_pages();
-    waits_for_memory = true;
+    eager_in.wait(true);
   }
   // The peer's next message, if it has arrived in the ring; else nullptr.
   [[nodiscard]] const EagerIn::Arrived* arrived() const {
@@ -440,15 +499,14 @@ struct Session {
   bool on_arrived(const Completion& c) {
     if (!eager_in.is_served_as(c.request)) return true;  // a put with Interrupt
     EagerHead head;
-    if (!eager_in.arrived(c.offset, c.length, head)) return false;
+    if (!eager_in.arrived(c.request, c.offset, c.length, head)) return false;
     taken(head.taken);
     return true;
   }
   // The peer has taken so many slots in all: what stood there has arrived.
-  // protocol: 9.27
   void taken(std::uint32_t slots) {
     eager_out.taken(slots);
-    if (eager_out.is_open()) sequencer.puts_arrived(eager_out.ring(), eager_out.messages_taken());
+    eager_out.confirm(sequencer);
   }
   // Where the peer's Write for `receive` lands. An empty message needs a place too, although
   // nothing is written there.

@@ -88,15 +88,14 @@ StagingArea::Wanted StagingArea::wanted() const {
   return what;
 }
 
-// With `here`, the link is in this process: a page is there once it is written to, and goes back.
-void StagingArea::add(const Wanted& what, std::byte* base, Memory* memory, bool here) {
+void StagingArea::add(const Wanted& what, std::byte* base, Memory* memory) {
   for (std::size_t i = 0; i < what.blocks; ++i, base += kStagingBlock)
-    blocks_.free.push_back({base, memory, &pages_, here});
+    blocks_.free.push_back({base, memory, &pages_});
   for (std::size_t i = 0; i < what.rings; ++i, base += kEagerRing)
-    rings_.free.push_back({base, memory, here ? &keepers_ : nullptr});
+    rings_.free.push_back({base, memory, here_ ? &keepers_ : nullptr});
   blocks_.made += what.blocks;
   rings_.made += what.rings;
-  pages_.add(base, memory, what.page_blocks, here);
+  pages_.add(base, memory, what.page_blocks, here_);
 }
 
 void StagingArea::answer(bool refused) {
@@ -135,7 +134,8 @@ int StagingArea::grow(const std::shared_ptr<Domain>& domain) {
   const Lock guard(domain->mutex());
   answer(error != 0);
   if (error != 0) return error;
-  add(what, static_cast<std::byte*>(start), chunk.memory.get(), here);
+  here_ = here;
+  add(what, static_cast<std::byte*>(start), chunk.memory.get());
   chunks_.push_back(std::move(chunk));
   return 0;
 }
@@ -152,7 +152,7 @@ void StagingArea::give_back(const Staging& block) {
              "a block that comes back was taken");
   blocks_.free.push_back(block);
   if (chunks_.empty()) return;  // it is unmapped
-  if (block.go_back) ::madvise(block.base, kStagingBlock, MADV_DONTNEED);
+  if (here_) ::madvise(block.base, kStagingBlock, MADV_DONTNEED);
   rings_refused_ = false;
   pages_.ask_again();
 }

@@ -23,7 +23,11 @@ inline constexpr std::uint32_t kEagerSlots = 16;
 inline constexpr std::size_t kEagerRing = kEagerSlots * kEagerSlot;
 // Where a short message of a slot is sent from: those of all slots are in one page.
 inline constexpr std::size_t kEagerCell = 256;
-inline constexpr std::size_t kStagingBlock = 2 * kHelloSize + kEagerSlots * kEagerCell;
+// The ring of a connection whose peer has sent little.
+inline constexpr std::uint32_t kSmallSlots = 2;
+inline constexpr std::size_t kSmallRing = kSmallSlots * kEagerSlot;
+inline constexpr std::size_t kStagingBlock = kEagerSlots * kEagerCell + kSmallRing;
+static_assert(2 * kHelloSize == kEagerSlots * kEagerCell);
 
 // Who keeps the pages of a ring. Where the link is in this process, a page is there once something
 // has been written into it. Of connections that are to be frugal, the rings that are used first
@@ -107,18 +111,17 @@ class SendPages {
   bool wanted_ = false, refused_ = false;
 };
 
-// One connection's block: for the handshake, and for short messages that it sends.
+// One connection's block: for the handshake, then for short messages that it sends; and for its
+// small ring. No message leaves before the peer has this side's part of the handshake.
 struct Staging {
   std::byte* base = nullptr;
   Memory* memory = nullptr;
   SendPages* pages = nullptr;  // for longer ones
-  bool go_back = false;        // its pages, to the system, with the block
 
   [[nodiscard]] std::byte* hello_out() const { return base; }
   [[nodiscard]] std::byte* hello_in() const { return base + kHelloSize; }
-  [[nodiscard]] std::byte* cell_out(std::uint32_t slot) const {
-    return base + 2 * kHelloSize + slot * kEagerCell;
-  }
+  [[nodiscard]] std::byte* cell_out(std::uint32_t slot) const { return base + slot * kEagerCell; }
+  [[nodiscard]] std::byte* small_ring() const { return base + kEagerSlots * kEagerCell; }
 };
 
 // The ring that a connection has opened to its peer.
@@ -149,6 +152,8 @@ class StagingArea {
   void give_back(const RingMemory& ring);
   // The link does not give memory for more of them.
   [[nodiscard]] bool refuses_rings() const { return rings_refused_; }
+  // Connections with small rings get others while there are so few.
+  [[nodiscard]] bool has_few_rings() const { return rings_.made - rings_.free.size() < kMostGrown; }
   [[nodiscard]] SendPages& pages() { return pages_; }
   // Somebody waits for more, or will soon: grow() it.
   [[nodiscard]] bool is_wanted() const { return wants_block_ || wants_ring_ || pages_.is_wanted(); }
@@ -177,9 +182,10 @@ class StagingArea {
     std::size_t made = 0;
     std::vector<Part> free;
   };
+  static constexpr std::size_t kMostGrown = 64;  // 4 MiB
   static constexpr std::size_t kFewest = 8, kMost = 256, kMostRings = 64, kFewestPages = 4;
   [[nodiscard]] Wanted wanted() const;
-  void add(const Wanted& what, std::byte* base, Memory* memory, bool here);
+  void add(const Wanted& what, std::byte* base, Memory* memory);
   void answer(bool refused);
 
   std::vector<Chunk> chunks_;
@@ -188,6 +194,7 @@ class StagingArea {
   RingKeepers keepers_;
   SendPages pages_;  // at its end
   bool wants_block_ = false, wants_ring_ = false, rings_refused_ = false;
+  bool here_ = false;  // the link is in this process: pages go back to the system
 };
 static_assert(kEagerRing == SendPages::kBlock * kEagerSlot);
 

@@ -46,11 +46,18 @@ void AsksIn::on_region_request(const ReceivedEntry& entry) {
     return outbox_.refuse(Op::kMemoryRegionAvailable, rmr.i_id);
   const auto number = ids_.next();
   const auto name = load_name(entry);
-  requests_[number] = {
-      .region = true, .i_id = rmr.i_id, .length = rmr.t_len, .window = rmr.b_win, .name = name};
+  const auto will_do = name != 0 ? load_least(entry) : 0;
+  const auto least = will_do != 0 && will_do < rmr.t_len ? will_do : rmr.t_len;
+  requests_[number] = {.region = true,
+                       .i_id = rmr.i_id,
+                       .length = rmr.t_len,
+                       .least = least,
+                       .window = rmr.b_win,
+                       .name = name};
   auto& c = completions_.add(Completion::Kind::kRegionRequest, 0, 0, rmr.t_len);
   c.request = number;
   c.tag = name;
+  c.offset = least;
 }
 
 // protocol: 9.9
@@ -68,7 +75,7 @@ int AsksIn::serve_region(std::uint32_t request, const Landing& landing, std::uin
   const auto found = requests_.find(request);
   if (found == requests_.end()) return -ECANCELED;
   const auto wanted = found->second;
-  if (!wanted.region || landing.length < wanted.length || window == 0) return -EINVAL;
+  if (!wanted.region || landing.length < wanted.least || window == 0) return -EINVAL;
   SendEntry entry{};
   entry.header = wire::to_header(wire::MemoryRegionAvailable{
       .b_win = static_cast<std::uint16_t>(
@@ -154,12 +161,13 @@ int AsksOut::read(Context context, const Landing& landing) {
 }
 
 int AsksOut::request_region(Context context, std::uint64_t length, std::uint32_t window,
-                            std::uint32_t name) {
+                            std::uint32_t name, std::uint32_t least) {
   if (length == 0 || window == 0 || window > kMaxPutWindow) return -EINVAL;
   auto& what = create(context, length);
   what.region = true;
   what.window = window;
   what.name = name;
+  what.least = least;
   begin(what);
   return 0;
 }
@@ -186,7 +194,7 @@ void AsksOut::send(Asked& what) {
         .b_win = static_cast<std::uint16_t>(what.window), .t_len = what.length, .i_id = what.i_id});
   else
     entry.header = wire::to_header(wire::RequestToReceive{.t_len = what.length, .i_id = what.i_id});
-  store_name(entry, what.name);
+  store_name(entry, what.name, what.least);
   what.awaited.number = outbox_.last_number();
 }
 
@@ -217,7 +225,8 @@ void AsksOut::on_region(const ReceivedEntry& entry) {
   const auto found = asked_.find(mra.i_id);
   if (found == asked_.end() || !found->second.region) return;
   const auto context = found->second.context;
-  const auto length = found->second.length;
+  const auto& asked = found->second;
+  const auto length = asked.least != 0 ? asked.least : asked.length;
   STP_ASSERT(length > 0, "a region that was asked for has a length");
   asked_.erase(found);
   const bool refused = entry.header.has(flag::kReject) || mra.b_win == 0;

@@ -18,14 +18,20 @@
 namespace stp {
 
 // What requests for a region by name carry: the first word of the RMR's option payload is the name
-// (as a Message Sequence Number is in an RTS); the option payload of the MRA holds the terms.
+// (as a Message Sequence Number is in an RTS), the second one the length that will do, or 0; the
+// option payload of the MRA holds the terms.
 // protocol: 9.29
-inline void store_name(SendEntry& entry, std::uint32_t name) {
-  if (name != 0) store_msn(entry, name);
+inline void store_name(SendEntry& entry, std::uint32_t name, std::uint32_t least) {
+  if (name != 0) store_msn(entry, name, least);
 }
 
 inline std::uint32_t load_name(const ReceivedEntry& entry) {
   return load_msn(entry);
+}
+
+inline std::uint32_t load_least(const ReceivedEntry& entry) {
+  if (entry.payload_length != wire::kOptionSize) return 0;
+  return wire::load32(reinterpret_cast<const std::byte*>(entry.payload) + wire::kAbilitiesAt);
 }
 
 inline void store_terms(SendEntry& entry, const RegionTerms& terms) {
@@ -81,7 +87,7 @@ class AsksIn {
   struct Request {
     bool region = false;
     std::uint32_t i_id = 0;
-    std::uint64_t length = 0;
+    std::uint64_t length = 0, least = 0;
     std::uint32_t window = 0;
     std::uint32_t name = 0;
   };
@@ -113,7 +119,7 @@ class AsksOut {
 
   int read(Context context, const Landing& landing);
   int request_region(Context context, std::uint64_t length, std::uint32_t window,
-                     std::uint32_t name);
+                     std::uint32_t name, std::uint32_t least = 0);
   // Takes the request of `context` back. False: there is none.
   bool cancel(Context context);
 
@@ -141,8 +147,8 @@ class AsksOut {
     Context context = 0;
     Landing landing;  // read
     std::uint64_t length = 0;
-    std::uint32_t window = 0;  // region
-    std::uint32_t name = 0;    // region
+    std::uint32_t window = 0;           // region
+    std::uint32_t name = 0, least = 0;  // region
     Time begun = 0;
     Awaited awaited{Alarm::kAsksOut};
 

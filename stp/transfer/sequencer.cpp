@@ -97,9 +97,9 @@ int Sequencer::serve_read(std::uint32_t request, Context context, Address source
 }
 
 int Sequencer::request_region(Context context, std::uint64_t length, std::uint32_t window,
-                              std::uint32_t name) {
+                              std::uint32_t name, std::uint32_t least) {
   if (impl_->outbox.ended() != 0) return impl_->outbox.ended();
-  return impl_->asks.out.request_region(context, length, window, name);
+  return impl_->asks.out.request_region(context, length, window, name, least);
 }
 
 int Sequencer::serve_region(std::uint32_t request, const Landing& landing, std::uint32_t window,

@@ -71,7 +71,8 @@ struct Completion {
     kGet,            // a get has arrived
     kFetch,          // what the peer's memory held before is in the landing, in host order
     kReadRequest,    // the peer wants to read `length` bytes: serve_read() or refuse(`request`)
-    kRegionRequest,  // the peer wants a region of `length` bytes: serve_region() or refuse()
+    kRegionRequest,  // the peer wants a region of `length` bytes, or of `offset` at least:
+                     // serve_region() or refuse()
     kEnded,          // the peer ended the region `request` that this side had opened
     kRevoked,        // `region` of the peer's is open no more
     kArrived,        // a put with kInterrupt is in the region `request`, from `offset` on
@@ -86,7 +87,7 @@ struct Completion {
   std::uint32_t request = 0;  // kReadRequest, kRegionRequest: names it in the answer
   std::uint32_t tag = 0;      // kReceive: the writer's tag; kRegionRequest: the name
   std::uint32_t message = 0;  // kWrite, kReceive: Message Sequence Number; 0: none
-  std::uint64_t offset = 0;   // kArrived
+  std::uint64_t offset = 0;   // kArrived, kRegionRequest
   RemoteRegion region;        // kRegion, kRevoked; else it says nothing
 };
 
@@ -143,9 +144,10 @@ class Sequencer {
   int read(Context context, const Landing& landing);
   int serve_read(std::uint32_t request, Context context, Address source, std::uint64_t length);
   // Asks for `length` bytes that stay open for Puts (`window` Blocks at once), Gets and FetchOps.
-  // With a `name` (not 0) the peer may serve a longer region and describe it.
+  // With a `name` (not 0) the peer may serve a longer region and describe it, or a shorter one of
+  // `least` bytes at least, if that is not 0.
   int request_region(Context context, std::uint64_t length, std::uint32_t window,
-                     std::uint32_t name = 0);
+                     std::uint32_t name = 0, std::uint32_t least = 0);
   int serve_region(std::uint32_t request, const Landing& landing, std::uint32_t window,
                    const RegionTerms& terms = {});
   // Ends a region served as `request`.

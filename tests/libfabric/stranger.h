@@ -74,6 +74,7 @@ class StrangeProgram {
   StrangeProgram(std::size_t size, char fill) : bytes_(size, fill) {
     stm_domain_attr_t attr{};
     attr.size = sizeof attr;  // and the link of all
+    attr.slots = 64;          // as endpoints of the provider have
     EXPECT_EQ(stm_domain_open(&attr, &domain_), 0);
     EXPECT_EQ(stm_queue_create(domain_, 10'000, &queue_), 0);
     EXPECT_EQ(stm_memory_register(domain_, bytes_.data(), bytes_.size(), STM_LOCAL_WRITE, &memory_),

@@ -312,7 +312,7 @@ TEST_F(PostedOperations, MessagesWaitForPagesThatTheyCanLeaveFrom) {
   post(longer);
   post(operation(Kind::kSend, 2));
   EXPECT_TRUE(carry(a, b).empty());
-  EXPECT_TRUE(a.session->waits_for_memory);
+  EXPECT_TRUE(a.session->eager_in.session_waits());
   EXPECT_TRUE(a.pages.is_wanted());
   a.pages.give_back(others);
   operations.begin(*a.session);

@@ -8,8 +8,10 @@
 #include <array>
 #include <cerrno>
 #include <deque>
+#include <map>
 #include <random>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "libst/managed/operations.h"
@@ -234,7 +236,7 @@ class Eager : public testing::Test {
   bool arrives(const Put& put, std::uint64_t bytes, std::uint64_t offset) {
     encode(put.head, ring.slot(put.slot));
     EagerHead head;
-    return in.arrived(offset, bytes, head);
+    return in.arrived(0, offset, bytes, head);
   }
   bool arrives(const Put& put) {
     return arrives(put, kEagerHead + put.head.length, std::uint64_t{put.slot} * kEagerSlot);
@@ -463,7 +465,7 @@ TEST_F(Eager, ShortMessagesLeaveFromOnePage) {
     const auto put = send(i, kEagerCell - kEagerHead);
     auto* const at = out.source(staging, put.slot, put.head.length);
     EXPECT_GE(at, staging.cell_out(0));
-    EXPECT_LE(at + kEagerCell, memory.data() + memory.size());
+    EXPECT_LE(at + kEagerCell, staging.small_ring());
     places.insert(at);
   }
   EXPECT_EQ(places.size(), kEagerSlots) << "each has its own";
@@ -685,6 +687,236 @@ TEST_F(RingOfASession, AMessageFreesTheSlotsThatThePeerHasTaken) {
     ASSERT_LT(c.request, 100U);
   ASSERT_TRUE(b.session->on_arrived(c));
   EXPECT_TRUE(b_out.has_room(10));
+}
+
+// A sends to B, which has opened a small ring.
+class SmallRings : public TwoSessions {
+ protected:
+  void SetUp() override {
+    out().ask(a.session->sequencer, true);
+    carry(a, b);
+    const auto asked = b.completions();
+    ASSERT_EQ(asked.size(), 1U);
+    ASSERT_TRUE(in().ask(asked[0].request));
+    ASSERT_TRUE(
+        in().serve_small(b.session->sequencer, b.session->staging, kEndpoint, asked[0].offset));
+    answer();
+  }
+  EagerOut& out() { return a.session->eager_out; }
+  EagerIn& in() { return b.session->eager_in; }
+  // What B answers reaches A.
+  void answer() {
+    carry(b, a);
+    for (const auto& c : a.completions()) out().on_answer(c);
+  }
+  // Puts a message of that length, all of its bytes alike.
+  void put(std::size_t length) {
+    Operation& sending = sent[next];
+    sending.id = next++;
+    sending.length = length;
+    std::fill_n(a.bytes.begin(), length, std::byte(sending.id));
+    const iovec bytes{a.bytes.data(), length};
+    ASSERT_EQ(out().send(a.session->sequencer, a.session->staging, sending,
+                         {.head = nullptr, .head_length = 0, .parts = {&bytes, 1}},
+                         a.session->eager_in, false),
+              0);
+  }
+  // Brings B what A has to say.
+  void bring() {
+    carry(a, b);
+    hear();
+  }
+  void hear() {
+    for (const auto& c : b.completions()) {
+      if (c.kind == Completion::Kind::kArrived)
+        ASSERT_TRUE(b.session->on_arrived(c));
+      else if (c.kind == Completion::Kind::kRegionRequest)
+        wanted = c.request;
+    }
+  }
+  // B takes its next message, which is the one of that number. Returns false if it has not come.
+  bool take(std::uint64_t number) {
+    const auto* const found = b.session->arrived();
+    if (found == nullptr) return false;
+    EXPECT_TRUE(in().in_turn(*found));
+    EXPECT_EQ(found->head.length, sent[number].length);
+    const auto* const at = in().bytes(*found);
+    EXPECT_EQ(std::count(at, at + found->head.length, std::byte(number)),
+              static_cast<std::ptrdiff_t>(found->head.length));
+    in().take(*found);
+    b.session->sequencer.pass_message();
+    return true;
+  }
+  // A hears what B has taken.
+  void tell() {
+    a.session->taken(in().tell());
+    for (const auto& c : a.completions())
+      if (c.kind == Completion::Kind::kPut)
+        out().delivered(sent[c.context].sent.slot, sent[c.context].length);
+  }
+  void pass(std::size_t length) {
+    put(length);
+    bring();
+    ASSERT_TRUE(take(next - 1));
+    ASSERT_TRUE(in().should_tell()) << "the peer has room for little";
+    tell();
+  }
+  // B's whole ring, for which A has asked.
+  void grow() {
+    bring();
+    ASSERT_NE(wanted, 0U);
+    b.serve_ring(wanted);
+    answer();
+  }
+
+  std::map<std::uint64_t, Operation> sent;
+  std::uint64_t next = 1;
+  std::uint32_t wanted = 0;  // the request for the whole ring
+};
+
+// protocol: 9.41
+TEST_F(SmallRings, TakeTwoSlotsAndNoMore) {
+  EXPECT_TRUE(out().is_small());
+  EXPECT_EQ(out().most(), eager_most(kSmallSlots));
+  EXPECT_TRUE(out().has_room(8'000));
+  put(10);
+  EXPECT_FALSE(out().has_room(8'000));
+  put(10);
+  EXPECT_FALSE(out().has_room(10));
+  bring();
+  ASSERT_TRUE(take(1));
+  ASSERT_TRUE(take(2));
+  tell();
+  pass(8'000);
+  pass(4'000);
+  EXPECT_FALSE(out().has_room(8'000)) << "it would leave out a slot, and that has to be taken";
+  EXPECT_EQ(wanted, 0U);
+}
+
+// protocol: 9.41
+TEST_F(SmallRings, GrowOnceTheyAreUsed) {
+  for (int i = 0; i < 7; ++i) pass(100);
+  EXPECT_EQ(wanted, 0U);
+  pass(100);
+  grow();
+  EXPECT_FALSE(out().is_small());
+  EXPECT_EQ(out().most(), eager_most(kEagerSpan));
+  // The slots up to its beginning count as used until its first message is taken.
+  put(100);
+  bring();
+  ASSERT_TRUE(take(next - 1));
+  tell();
+  for (int round = 0; round < 3; ++round) {
+    const auto first = next;
+    for (std::uint32_t i = 0; i < kEagerSlots; ++i) {
+      ASSERT_TRUE(out().has_room(100 + i));
+      put(100 + i);
+    }
+    EXPECT_FALSE(out().has_room(100));
+    bring();
+    for (auto number = first; number < next; ++number) ASSERT_TRUE(take(number));
+    tell();
+  }
+  wanted = 0;
+  put(8'000);
+  bring();
+  ASSERT_TRUE(take(next - 1));
+  EXPECT_FALSE(in().should_tell()) << "there is room for many";
+  tell();
+  EXPECT_EQ(wanted, 0U) << "it is as large as it may be";
+}
+
+// protocol: 9.41
+TEST_F(SmallRings, GrowWhereAMessageFindsNoRoom) {
+  EXPECT_FALSE(out().opens_for(a.session->sequencer, 20'000)) << "it goes otherwise";
+  EXPECT_FALSE(out().opens_for(a.session->sequencer, 20'000));
+  grow();
+  EXPECT_TRUE(out().has_room(20'000));
+}
+
+// Blocks of both rings overtake each other.
+// protocol: 9.41
+TEST_F(SmallRings, AreReadToTheirEndBeforeTheNewOne) {
+  pass(100);
+  put(100);
+  put(100);
+  const auto old = TwoSessions::take(a);
+  EXPECT_FALSE(out().opens_for(a.session->sequencer, 100));
+  grow();
+  // Those in the old ring have not arrived, so their slots are not used again.
+  EXPECT_FALSE(out().has_room(100));
+  a.session->eager_out.delivered(sent[2].sent.slot, 100);
+  a.session->eager_out.delivered(sent[3].sent.slot, 100);
+  put(200);
+  bring();
+  EXPECT_EQ(b.session->arrived(), nullptr);
+  ASSERT_EQ(old.size(), 2U);
+  std::uint32_t message = b.session->sequencer.expected_message();
+  for (const auto& entry : old) {  // they come
+    encode({.message = message++, .length = 100},
+           b.in_block({entry.header.bufx, entry.header.offset}));
+    b.session->sequencer.receive(entry, now);
+  }
+  hear();
+  for (int i = 0; i < 2; ++i) {
+    const auto* const found = b.session->arrived();
+    ASSERT_NE(found, nullptr);
+    ASSERT_TRUE(in().in_turn(*found));
+    in().take(*found);
+    b.session->sequencer.pass_message();
+  }
+  ASSERT_TRUE(take(4));
+}
+
+// protocol: 9.41
+TEST_F(SmallRings, OfWhichTheOwnerRefusesALargerOneGoOn) {
+  for (int i = 0; i < 8; ++i) pass(100);
+  for (int again = 0; again < 2; ++again) {
+    bring();
+    ASSERT_NE(wanted, 0U);
+    ASSERT_TRUE(in().ask(std::exchange(wanted, 0)));
+    in().refuse(b.session->sequencer);
+    answer();
+    EXPECT_TRUE(out().is_small());
+    EXPECT_FALSE(out().opens_for(a.session->sequencer, 20'000));
+    for (int i = 0; i < 255; ++i) pass(100);
+    bring();
+    EXPECT_EQ(wanted, 0U) << "not yet again";
+    pass(100);
+  }
+  grow();
+  put(100);
+  bring();
+  EXPECT_TRUE(take(next - 1));
+}
+
+// protocol: 9.41
+TEST_F(SmallRings, WhatBreaksTheirRulesIsABreach) {
+  const auto small = [&] {
+    std::uint32_t number = 1;
+    while (!in().is_served_as(number)) ++number;
+    return number;
+  }();
+  EagerHead head;
+  auto* const ring = b.session->staging.small_ring();
+  encode({.message = 2, .length = 10}, ring);
+  encode({.message = 3, .length = 5'000}, ring + kEagerSlot);
+  EXPECT_FALSE(in().arrived(small, kSmallRing, 26, head)) << "behind the ring";
+  EXPECT_FALSE(in().arrived(small, kEagerSlot, 5'016, head)) << "beyond its end";
+  EXPECT_TRUE(in().arrived(small, 0, 26, head));
+  EXPECT_FALSE(in().arrived(small, 0, 26, head)) << "over one that waits";
+  ASSERT_TRUE(in().in_turn(*in().find(2)));
+  in().take(*in().find(2));
+  EXPECT_FALSE(out().opens_for(a.session->sequencer, 20'000));
+  grow();
+  encode({.message = 3, .length = 10}, in().ring().slot(0));
+  ASSERT_TRUE(in().arrived(wanted, 0, 26, head));
+  ASSERT_TRUE(in().in_turn(*in().find(3)));
+  in().take(*in().find(3));
+  EXPECT_EQ(in().taken(), 17U) << "the new ring begins with its first slot";
+  encode({.message = 4, .length = 10}, ring + kEagerSlot);
+  ASSERT_TRUE(in().arrived(small, kEagerSlot, 26, head));
+  EXPECT_FALSE(in().in_turn(*in().find(4))) << "the old ring is over";
 }
 
 }  // namespace

@@ -46,20 +46,17 @@ class Stagings : public OnScriptedLink {
   StagingArea area;
 };
 
-TEST(StagingBlocks, HaveAPlaceForEachHelloAndEachCell) {
+TEST(StagingBlocks, HaveAPlaceForEachHelloAndEachCellAndASmallRing) {
   std::vector<std::byte> block(kStagingBlock);
   const Staging staging{block.data(), nullptr};
-  std::vector<std::pair<std::byte*, std::size_t>> parts{{staging.hello_out(), kHelloSize},
-                                                        {staging.hello_in(), kHelloSize}};
-  for (std::uint32_t slot = 0; slot < kEagerSlots; ++slot)
-    parts.emplace_back(staging.cell_out(slot), kEagerCell);
-  std::sort(parts.begin(), parts.end());
   const auto* end = block.data();
-  for (const auto& [at, size] : parts) {
-    EXPECT_EQ(at, end);
-    end = at + size;
-  }
-  EXPECT_EQ(end, block.data() + kStagingBlock);
+  for (std::uint32_t slot = 0; slot < kEagerSlots; ++slot, end += kEagerCell)
+    EXPECT_EQ(staging.cell_out(slot), end);
+  EXPECT_EQ(staging.hello_out(), block.data()) << "before the first message";
+  EXPECT_EQ(staging.hello_in(), block.data() + kHelloSize);
+  EXPECT_EQ(staging.hello_in() + kHelloSize, end);
+  EXPECT_EQ(staging.small_ring(), end);
+  EXPECT_EQ(staging.small_ring() + kSmallRing, block.data() + kStagingBlock);
 }
 
 TEST_F(Stagings, WhatIsTakenIsApartAndInItsMemory) {

@@ -208,8 +208,8 @@ class Incoming final : public Connection, public Source {
   void find_sender();
   // One buffer more, which gets a message.
   int add_buffer();
-  // One buffer more for the peer's messages, if there is one.
-  void post_another();
+  // The peer has sent one more message: one buffer more for others, if that is due.
+  void sends_more();
   void post(RxBuffer& buffer);
   // False: the bytes of a lane that it needs have not arrived, or it asks and has not taken the
   // answers to what it asked before, or the program has to read its queue first, or to receive
@@ -247,7 +247,8 @@ class Incoming final : public Connection, public Source {
   const std::shared_ptr<OfHost> host_;
   const Address source_;
   std::vector<RxBuffer*> buffers_;
-  std::size_t in_use_ = 0;  // of the buffers: they are not posted
+  std::size_t in_use_ = 0;   // of the buffers: they are not posted
+  std::size_t brought_ = 0;  // messages, while it has not all the buffers that it may have
   std::optional<Assembly> assembly_;
   std::size_t kept_ = 0;        // bytes of messages that wait for receives in copies
   std::list<Pending> waiting_;  // reads to begin

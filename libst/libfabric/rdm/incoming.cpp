@@ -136,15 +136,17 @@ void Incoming::serve(const stm_event_t& event) {
 [[gnu::noinline]] void Incoming::arrived_otherwise(RxBuffer& buffer, const stm_event_t& event) {
   in_use_ += event.status == 0;
   if (!has_brought(event)) return;
-  if (buffers_.size() < Buffers::kMost) post_another();
+  if (buffers_.size() < Buffers::kMost) sends_more();
   Arrived message{&buffer, static_cast<Kind>(event.tag), static_cast<std::size_t>(event.length)};
   if (held_.empty() && take(message)) return;
   hold(message);
 }
 
-// Who brings messages gets more buffers, while there are some. While all of them hold messages that
-// wait for receives, the peer waits, too.
-[[gnu::noinline]] void Incoming::post_another() {
+// Who brings many messages gets more buffers, while there are some; and so does who has none left,
+// because they hold messages that wait for receives. Without one, the peer waits, too.
+[[gnu::noinline]] void Incoming::sends_more() {
+  ++brought_;
+  if (brought_ % Buffers::kEach != 0 && in_use_ != buffers_.size()) return;
   if (add_buffer() == 0) post(*buffers_.back());
 }
 
@@ -166,7 +168,7 @@ bool Incoming::take_at_once(RxBuffer& buffer, const stm_event_t& event) {
   });
   if (!is_taken) return false;
   lend(buffer);
-  if (buffers_.size() < Buffers::kMost) post_another();
+  if (buffers_.size() < Buffers::kMost) sends_more();
   return true;
 }
 

@@ -249,6 +249,7 @@ class Buffers {
  public:
   static constexpr std::size_t kFirst = 1;
   static constexpr std::size_t kMost = 16;  // of a connection
+  static constexpr std::size_t kEach = 4;   // messages, for each of them
   static constexpr std::size_t kShared = 1024;
   static constexpr std::size_t kOfBlock = 16;  // registered together
 

@@ -46,6 +46,29 @@ TEST_F(AsksInTest, tells_of_a_read_once_and_answers_each_repeat) {
   EXPECT_FALSE(completion()) << "a late repeat";
 }
 
+// protocol: 9.29
+TEST_F(AsksInTest, a_shorter_region_will_do_if_the_request_says_so) {
+  const auto wants = [&](std::uint32_t i_id, std::uint32_t least, std::uint32_t name = 1) {
+    auto entry = received(wire::RequestMemoryRegion{.b_win = 8, .t_len = 1'000, .i_id = i_id});
+    entry.payload_length = wire::kOptionSize;
+    auto* const words = reinterpret_cast<std::byte*>(entry.payload);
+    wire::store32(words, name);
+    wire::store32(words + 4, least);
+    asks.on_region_request(entry);
+    const auto told = completion();
+    EXPECT_TRUE(told && told->length == 1'000);
+    return *told;
+  };
+  const auto told = wants(40, 300);
+  EXPECT_EQ(told.offset, 300U);
+  EXPECT_EQ(asks.serve_region(told.request, {3, {2, 50}, 299}, 4, {}), -EINVAL);
+  EXPECT_EQ(asks.serve_region(told.request, {3, {2, 50}, 300}, 4, {}), 0);
+  EXPECT_EQ(next_is<wire::MemoryRegionAvailable>().t_len, 300U);
+  EXPECT_EQ(wants(41, 0).offset, 1'000U);
+  EXPECT_EQ(wants(42, 1'001).offset, 1'000U) << "more than is asked for";
+  EXPECT_EQ(wants(43, 300, 0).offset, 1'000U) << "that is no name's";
+}
+
 TEST_F(AsksInTest, opens_a_region_and_answers_each_repeat_alike) {
   const auto request = region();
   EXPECT_FALSE(next()) << "the user has not decided";

@@ -157,7 +157,8 @@ struct Request {
   std::uint64_t t_len = 0;
   unsigned max_block = 0;
   std::uint32_t cts_req = 0;
-  std::uint32_t word = 0;  // first of the option payload: number of a message, name of a region
+  std::uint32_t word = 0;   // first of the option payload: number of a message, name of a region
+  std::uint32_t least = 0;  // region: the second word: the length that will do; 0: t_len
   std::optional<bool> heeds_parts;  // bit 30 of the second; nullopt: the capture does not have it
   bool over = false;
   bool granted = false;     // by a CTS or MRA
@@ -212,11 +213,12 @@ struct Landing {
   bool region = false;
   std::optional<std::uint64_t> t_len;
   std::optional<unsigned> blocksize;
-  std::uint64_t start = 0;  // region
-  std::uint32_t b_win = 0;  // region
-  std::uint16_t mx = 0;     // region
-  bool ring = false;        // region: of short messages (managed)
-  std::uint64_t span = 1;   // ring: the most slots of a message
+  std::uint64_t start = 0;   // region
+  std::uint32_t b_win = 0;   // region
+  std::uint16_t mx = 0;      // region
+  bool ring = false;         // region: of short messages (managed)
+  std::uint64_t span = 1;    // ring: the most slots of a message
+  std::uint32_t slots = 16;  // ring
   // Managed: the tag of a Write; the Block of a ring that carried its length.
   std::optional<std::uint32_t> tag;
   std::optional<std::pair<std::uint32_t, std::uint64_t>> told_length;
@@ -272,9 +274,10 @@ struct Messages {
   Recent<std::uint32_t, Missing, 64> missing;        // numbers that were skipped
   std::uint32_t newest = 0;
   std::uint64_t writes = 0;
-  // Slots of the peer's ring: those used so far, and those used up to the end of each Block.
+  // Slots of the peer's ring: those used so far, and those used up to the end of each Block (of the
+  // ring with that R_id).
   std::uint32_t eager = 0;
-  Recent<std::uint32_t, std::uint32_t, 64> eager_ends;
+  Recent<std::uint64_t, std::uint32_t, 64> eager_ends;
   std::uint32_t taken = 0;  // slots of this side's ring, as counted by this side
   bool uncounted = false;   // some of its DATA was not judged: `eager` may be too low
 };

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // The managed layer (docs/protocol.md, 9.21 to 9.35), on connections that begin with its request.
+#include <bit>
+
 #include "stp/wire/big_endian.h"
 #include "tools/replay/check/checker_impl.h"
 #include "tools/replay/check/connection.h"
@@ -170,8 +172,10 @@ void Checker::Impl::on_managed_region(const Said& said, const Request& asked, La
   constexpr std::size_t kTerms = 12;
   if (!said.c.managed || asked.word == 0 || said.frame.payload_held < kTerms) return;
   const auto& h = said.h;
-  if (h.t_len() < asked.t_len)
-    report(said, Rule::kRegionTerms, "T_len of at least " + std::to_string(asked.t_len),
+  const auto least =
+      asked.least != 0 ? std::min<std::uint64_t>(asked.least, asked.t_len) : asked.t_len;
+  if (h.t_len() < least)
+    report(said, Rule::kRegionTerms, "T_len of at least " + std::to_string(least),
            named("T_len", h.t_len()));
   const auto terms = said.frame.frame.option;
   constexpr std::size_t kAccessAt = 8;
@@ -180,10 +184,13 @@ void Checker::Impl::on_managed_region(const Said& said, const Request& asked, La
   else if (const auto access = wire::load32(terms.data() + kAccessAt); (access & ~kAccess) != 0)
     report(said, Rule::kRegionTerms, "4 Get, 8 Put and 16 FetchOp only", named("access", access));
   if (!region.ring) return;
-  if (h.t_len() != kRingSize)
+  const bool may_be_small = asked.least != 0 && h.t_len() >= kSlotSize && h.t_len() < kRingSize &&
+                            std::has_single_bit(h.t_len());
+  if (h.t_len() != kRingSize && !may_be_small)
     report(said, Rule::kEagerSlot, "a ring of 65536 bytes", named("T_len", h.t_len()));
+  if (may_be_small) region.slots = static_cast<std::uint32_t>(h.t_len() / kSlotSize);
   if (!terms.empty())
-    region.span = std::clamp<std::uint64_t>(wire::load64(terms.data()), 1, kSlots);
+    region.span = std::clamp<std::uint64_t>(wire::load64(terms.data()), 1, region.slots);
 }
 
 void Checker::Impl::on_managed_data(const Said& said, Landing& landing) {
@@ -285,26 +292,30 @@ void Checker::Impl::check_slots(const Said& said, const Landing& ring, std::uint
   const auto count = static_cast<std::uint32_t>(slots);
   const auto b_num = said.h.b_num;
   auto& ends = messages.eager_ends;
-  const auto* const again = ends.find(b_num);
-  const auto* const before = ends.find(b_num - 1);
+  const auto key = [&](std::uint32_t of) { return std::uint64_t{said.h.d_id} << 32 | of; };
+  const auto* const again = ends.find(key(b_num));
+  const auto* const before = ends.find(key(b_num - 1));
+  const auto size = ring.slots;
   auto place = messages.eager;
   if (again != nullptr) {
     place = *again - count;
   } else if (before != nullptr || b_num == 0) {
-    place = before != nullptr ? *before : 0;
-    const auto left = kSlots - place % kSlots;
+    // The first one of a ring that replaces another begins with its first slot.
+    place = before != nullptr ? *before : (place + kSlots - 1) / kSlots * kSlots;
+    const auto left = size - place % size;
     if (count > left) place += left;
   } else {
-    place += (static_cast<std::uint32_t>(at / kSlotSize) - place) % kSlots;
+    place += (static_cast<std::uint32_t>(at / kSlotSize) - place) % size;
   }
-  if (at != std::uint64_t{place % kSlots} * kSlotSize)
-    report(said, Rule::kEagerSlot, named("slot", place % kSlots),
+  if (at != std::uint64_t{place % size} * kSlotSize)
+    report(said, Rule::kEagerSlot, named("slot", place % size),
            "the place " + named("of byte", at));
   const auto taken = messages_of(said.to).taken;
-  if (static_cast<std::int32_t>(place + count - taken) > static_cast<std::int32_t>(kSlots))
-    report(said, Rule::kEagerSlot, "no short message, as 16 slots are not taken",
+  if (static_cast<std::int32_t>(place + count - taken) > static_cast<std::int32_t>(size))
+    report(said, Rule::kEagerSlot,
+           "no short message, as " + std::to_string(size) + " slots are not taken",
            named("slots used", place + count) + " and " + named("taken", taken));
-  if (again == nullptr) ends.put(b_num, place + count);
+  if (again == nullptr) ends.put(key(b_num), place + count);
   if (static_cast<std::int32_t>(place + count - messages.eager) > 0) messages.eager = place + count;
 }
 

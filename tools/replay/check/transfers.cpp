@@ -31,6 +31,11 @@ std::optional<bool> heeds_parts(const Decoded& frame) {
   return (wire::load32(words.data() + wire::kAbilitiesAt) & wire::kSendsParts) != 0;
 }
 
+std::uint32_t second_word(const Decoded& frame) {
+  const auto words = frame.beginning(frame.frame.option, 2 * sizeof(std::uint32_t));
+  return words.empty() ? 0 : wire::load32(words.data() + sizeof(std::uint32_t));
+}
+
 }  // namespace
 
 std::uint32_t option_word(const Decoded& frame) {
@@ -63,6 +68,7 @@ void Checker::Impl::on_request(const Said& said) {
   made.max_block = h.mx;
   made.cts_req = h.param;
   made.word = option_word(said.frame);
+  if (h.op() == Op::kRequestMemoryRegion) made.least = second_word(said.frame);
   made.heeds_parts = heeds_parts(said.frame);
   auto* known = requests.find(h.s_id);
   const bool fresh = known == nullptr || known->over;
