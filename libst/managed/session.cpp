@@ -103,11 +103,13 @@ void EagerOut::grow(Sequencer& sequencer) {
 }
 
 void EagerOut::confirm_old(Sequencer& sequencer) {
-  const auto left = static_cast<std::int32_t>(first_message_ - messages_taken_);
+  const bool some_are_left = static_cast<std::int32_t>(first_message_ - messages_taken_) > 0;
   RemoteRegion old;
   old.r_id = old_ring_;
-  sequencer.puts_arrived(old, left > 0 ? messages_taken_ : first_message_);
-  if (left <= 0) old_ring_ = wire::kNoId;
+  sequencer.puts_arrived(old, some_are_left ? messages_taken_ : first_message_);
+  if (some_are_left) return;
+  old_ring_ = wire::kNoId;
+  sequencer.puts_arrived(ring_, messages_taken_ - first_message_);
 }
 
 // protocol: 9.31, 9.41
@@ -122,6 +124,7 @@ void EagerOut::on_answer(const Completion& c) {
     sent_ = eager_begin(sent_);
     first_message_ = messages_;
     old_ring_ = ring_.r_id;
+    has_grown_ = true;
   }
   ring_ = c.region;
   size_ = static_cast<std::uint32_t>(

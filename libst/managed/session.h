@@ -192,8 +192,8 @@ class EagerOut {
     if (is_small() && !was_refused_) grow(sequencer);
     return is_asked_;
   }
-  // The ring has fewer slots than it may have.
-  [[nodiscard]] bool is_small() const { return span_ != 0 && size_ < kEagerSlots; }
+  // The ring has fewer slots than it may have, and has not been replaced.
+  [[nodiscard]] bool is_small() const { return span_ != 0 && size_ < kEagerSlots && !has_grown_; }
   // The peer's answer. If it opens no ring, messages go as Writes.
   void on_answer(const Completion& c);
   // The peer has revoked a region, perhaps this one.
@@ -266,9 +266,8 @@ class EagerOut {
   void confirm(Sequencer& sequencer) {
     if (span_ == 0) return;
     if (old_ring_ != wire::kNoId) [[unlikely]]
-      confirm_old(sequencer);
-    const auto blocks = messages_taken_ - first_message_;
-    if (static_cast<std::int32_t>(blocks) > 0) sequencer.puts_arrived(ring_, blocks);
+      return confirm_old(sequencer);
+    sequencer.puts_arrived(ring_, messages_taken_ - first_message_);
     if (is_small() && static_cast<std::int32_t>(messages_ - grows_at_) >= 0) [[unlikely]]
       grow(sequencer);
   }
@@ -305,6 +304,7 @@ class EagerOut {
   bool asks_later_ = false;  // it is not asked yet
   bool grows_ = false;       // the peer is asked for a larger one
   bool was_refused_ = false;
+  bool has_grown_ = false;            // once: a peer that lies has no endless number of rings
   std::uint32_t size_ = kEagerSlots;  // slots of the ring
   std::uint32_t grows_at_ = kFew;
   std::uint32_t first_message_ = 0;  // in the present ring

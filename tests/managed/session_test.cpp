@@ -834,6 +834,19 @@ TEST_F(SmallRings, GrowWhereAMessageFindsNoRoom) {
   EXPECT_TRUE(out().has_room(20'000));
 }
 
+// A peer that answers with a small ring again is not asked a third time.
+TEST_F(SmallRings, GrowOnce) {
+  EXPECT_FALSE(out().opens_for(a.session->sequencer, 20'000));
+  Completion small_again{};
+  small_again.region = out().ring();
+  small_again.region.r_id += 100;
+  out().on_answer(small_again);
+  EXPECT_TRUE(out().is_open());
+  carry(a, b);
+  EXPECT_FALSE(out().opens_for(a.session->sequencer, 20'000));
+  EXPECT_TRUE(carry(a, b).empty());
+}
+
 // Blocks of both rings overtake each other.
 // protocol: 9.41
 TEST_F(SmallRings, AreReadToTheirEndBeforeTheNewOne) {

@@ -112,6 +112,21 @@ TEST_F(Stagings, GrowOnlyByWhatIsWanted) {
   EXPECT_EQ(take_pages(), 4 * SendPages::kBlock);
 }
 
+// However many peers use their small rings.
+TEST_F(Stagings, OnlySoManyConnectionsWithSmallRingsGetOthers) {
+  endpoint();
+  std::vector<RingMemory> rings;
+  while (area.has_few_rings()) {
+    if (const auto ring = area.take_ring())
+      rings.push_back(*ring);
+    else
+      ASSERT_EQ(grow(), 0);
+  }
+  EXPECT_EQ(rings.size(), 64U);
+  area.give_back(rings.back());
+  EXPECT_TRUE(area.has_few_rings()) << "one has ended";
+}
+
 TEST_F(Stagings, MorePagesAreWantedBeforeThereIsNone) {
   endpoint();
   ASSERT_EQ(grow(), 0);
