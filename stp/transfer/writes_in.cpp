@@ -41,8 +41,10 @@ unsigned WritesIn::choose_blocksize(const OfferedWrite& offer) const {
   const auto whole = static_cast<unsigned>(std::bit_width(length > 1 ? length - 1 : 1));
   const auto lossy = stu + loss_.block_stus_log2(stu, offer.repeats_missing, in_parts(offer));
   constexpr unsigned kManyLog2 = 3, kLeastLog2 = 16;  // Blocks of 13.13 in one; bytes of one
+  constexpr unsigned kOfTransferLog2 = 8;             // no more Blocks than that, where in parts
   auto path = path_block_ != 0 ? path_block_ : wire::kMaxBlocksize;
   if (in_parts(offer) && is_very_long(offer)) path = std::max(path + kManyLog2, kLeastLog2);
+  if (in_parts(offer)) path = std::max(path, whole - std::min(whole, kOfTransferLog2));
   return std::max(wire::kMinBlocksize, std::min({config_.max_block, offer.max_block, whole, lossy,
                                                  path, stu + wire::kMaxStusOfBlockLog2}));
 }

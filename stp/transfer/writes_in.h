@@ -202,7 +202,7 @@ class WritesIn {
   }
   // Blocks that suit the path now may be too short for it.
   [[nodiscard]] bool is_very_long(const OfferedWrite& offer) const {
-    constexpr std::uint64_t kManyWindows = 8;
+    constexpr std::uint64_t kManyWindows = 4;
     return offer.length >> path_block_ >= kManyWindows * cts_window();
   }
 

@@ -50,8 +50,9 @@ class SlotCredit {
       const auto since = spent_ - asks_[at % kPlaces].spent;
       close_older(at);
       credit_ = free > since ? free - since : 0;
-      // Prevents a question after each operation when the peer reads slowly.
-      ask_at_ = std::min(slots_ / 2, credit_ / 2);
+      // Prevents a question after each operation when the peer reads slowly. What is on its way
+      // along a long path has not made it slow.
+      ask_at_ = std::min(slots_ / 2, free / 2);
       return true;
     }
     return false;

@@ -250,7 +250,7 @@ TEST_F(WritesInTest, grants_long_blocks_in_parts_if_the_peer_sends_them_so) {
     bool in_parts;
   };
   for (const auto& each :
-       {Case{false, 600'000, false}, Case{true, 600'000, true}, Case{true, 500'000, false}}) {
+       {Case{false, 300'000, false}, Case{true, 300'000, true}, Case{true, 250'000, false}}) {
     const OfferedWrite offer{.i_id = kTheirId,
                              .r_id = kOurId,
                              .msn = 5,
@@ -265,6 +265,29 @@ TEST_F(WritesInTest, grants_long_blocks_in_parts_if_the_peer_sends_them_so) {
     EXPECT_EQ(granted->limited, each.in_parts ? kInParts : 1);
     EXPECT_EQ(wire::decode_as<wire::ClearToSend>(granted->header).blocksize,
               each.in_parts ? 16U : 10U);
+    writes.fail(-ECANCELED);
+  }
+}
+
+// Each takes a Slot, and nobody knows yet how many bytes the path holds.
+// protocol: 13.19
+TEST_F(WritesInTest, a_long_transfer_in_parts_has_256_blocks_at_most) {
+  config.receive_stu_log2 = 13;
+  config.max_block = 20;
+  writes.observe_path(0, 12, 0);
+  for (const unsigned length_log2 : {26U, 27U, 28U}) {
+    const OfferedWrite offer{.i_id = kTheirId,
+                             .r_id = kOurId,
+                             .msn = 5,
+                             .length = std::uint64_t{1} << length_log2,
+                             .max_block = 20,
+                             .cts_wanted = 1,
+                             .repeats_missing = true,
+                             .sends_parts = true};
+    writes.begin(offer, Kind::kReceive, 1, {3, {2, 100}, offer.length});
+    const auto granted = next_entry();
+    ASSERT_TRUE(granted);
+    EXPECT_EQ(wire::decode_as<wire::ClearToSend>(granted->header).blocksize, length_log2 - 8);
     writes.fail(-ECANCELED);
   }
 }

@@ -93,6 +93,29 @@ TEST(SlotCreditTest, answers_count_however_many_questions_are_under_way) {
   }
 }
 
+// The peer reads at once, and its answers take a round trip, in which nearly half of its Slots are
+// used. One question is open at a time.
+// protocol: 6.6
+TEST(SlotCreditTest, nearly_half_of_the_slots_are_used_in_a_round_trip_of_a_long_path) {
+  constexpr std::uint32_t kTrip = 90, kSlots = 200;
+  SlotCredit credit;
+  credit.reset(kSlots);
+  std::uint32_t sync = 0, asked_at = 0, questions = 0;
+  for (std::uint32_t sent = 1; sent <= 20 * kTrip; ++sent) {
+    ASSERT_TRUE(credit.available()) << sent;
+    credit.spend();
+    if (sync == 0 && credit.should_ask()) {
+      credit.asked(sync = sent);
+      asked_at = sent;
+      ++questions;
+    } else if (sync != 0 && sent - asked_at == kTrip) {
+      credit.answered(sync, kSlots);
+      sync = 0;
+    }
+  }
+  EXPECT_LE(questions, 20U) << "one in a round trip";
+}
+
 }  // namespace
 
 // What recovery learns from answers of the peer, and when it looks again. Recovery itself:

@@ -33,11 +33,11 @@ TEST_F(Slots, a_sender_stops_when_the_receiver_has_no_room_and_goes_on_when_it_r
 // must then ask by itself, because a Node's own operation may wait for a Slot.
 // protocol: 6.7
 TEST_F(Slots, no_credit_in_an_answer_to_the_user_makes_the_node_ask_again) {
-  connect({}, {.slots = 4});
-  auto ask = nop(3);
+  connect({}, {.slots = 5});
+  auto ask = nop(5);
   ask.header.op_flags |= wire::flag::kSendState;
   ask.header.sync = 77;
-  for (const auto& entry : {nop(1), nop(2), ask}) put(a, ca, entry);
+  for (const auto& entry : {nop(1), nop(2), nop(3)}) put(a, ca, entry);
   std::vector<Frame> late;  // delivered after the Node's own question and its answer
   while (auto frame = take(a)) {
     if (parsed(*frame).header.op() == Op::kRequestState)
@@ -48,9 +48,9 @@ TEST_F(Slots, no_credit_in_an_answer_to_the_user_makes_the_node_ask_again) {
   const auto all_free = take(b);
   ASSERT_TRUE(all_free);
   arrive(a, *all_free);
-  put(a, ca, nop(4));
+  for (const auto& entry : {nop(4), ask}) put(a, ca, entry);
   while (auto frame = take(a)) late.push_back(*frame);
-  ASSERT_EQ(late.size(), 4U);
+  ASSERT_EQ(late.size(), 5U);
   for (const auto& frame : late) arrive(b, frame);
   settle();
   ASSERT_TRUE(get(ca)) << "the answer to the user";
@@ -61,7 +61,7 @@ TEST_F(Slots, no_credit_in_an_answer_to_the_user_makes_the_node_ask_again) {
   }
   pass(200 * kMicrosecond);
   ASSERT_EQ(a.node.vc_info(ca.id, info), 0);
-  EXPECT_EQ(info.credit, 4U);
+  EXPECT_EQ(info.credit, 5U);
 }
 
 // It is longer than the first timeout, so the first question is repeated before its answer comes.
