@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// How much of what has been read stays in a socket (KeptMessages), found out by
-// trying. Where the CPUs of sender and receiver share a cache, little is best,
-// which stays in it; where they share none, much is, because then the memory
-// that the sender gets has left the receiver's caches. While a stream comes
-// without a pause, each length has its turn for a while, and the one at which
-// more came a second stays, until the next trial: the host of a virtual machine
-// moves its CPUs.
+// How much of what has been read stays in a socket (KeptMessages), found out by trying. Where the
+// CPUs of sender and receiver share a cache, little is best, which stays in it; where they share
+// none, much is, because then the memory that the sender gets has left the receiver's caches. While
+// a stream comes without a pause, each length has its turn for a while, and the one at which more
+// came a second stays, until the next trial: the host of a virtual machine moves its CPUs.
 #pragma once
 
 #include <algorithm>
@@ -20,15 +18,14 @@ namespace stp::port {
 class KeptLength {
  public:
   static constexpr std::size_t kShort = 4 << 20, kLong = 12 << 20;
-  // A trial measures so many bytes with one length and then with the other,
-  // each after as many as it takes until that is so. The next one is so many
-  // bytes later.
-  static constexpr std::size_t kMeasured = 16 << 20, kHolds = 512 << 20;
-  // Who waits so long for what is next is not waiting for the copies of the
-  // sender.
-  static constexpr Time kPause = 200 * kMicrosecond;
-  // The long one has to gain a twentieth: it takes memory.
-  static constexpr std::uint64_t kGain = 20;
+  // A trial measures so many bytes with one length and then with the other, each after as many as
+  // it takes until that is so. The next one is so many bytes later.
+  static constexpr std::size_t kMeasured = 32 << 20, kHolds = 1 << 30;
+  // Where nothing comes for so long, nothing stays (KeptMessages::kWhile).
+  static constexpr Time kPause = 2 * kMillisecond;
+  // The long one has to gain an eighth: it takes memory, and a measurement is off by as much as a
+  // twentieth where others use the CPUs now and then.
+  static constexpr Time kGain = 8;
 
   // `longest`: in place of kLong, if there is room for less.
   explicit KeptLength(std::size_t longest) : long_(longest) {}

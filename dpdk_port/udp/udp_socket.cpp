@@ -28,9 +28,10 @@
 namespace stp::port {
 namespace {
 
-// As much as a turn may be late for, at the rate of a fast network. Without privileges the kernel
-// gives net.core.rmem_max at most.
-constexpr int kSocketBuffer = 10 << 20;
+// As much as a turn may be late for, at the rate of a fast network, and of what is received besides
+// what KeptMessages leave there. The kernel doubles both. Without privileges it gives
+// net.core.rmem_max at most.
+constexpr int kSendBuffer = 10 << 20, kReceiveBuffer = 14 << 20;
 constexpr unsigned kUsualIpMtu = 1500;
 constexpr std::size_t kReportsAtOnce = 16;
 // How often a call is made again while reports may be what makes it fail.
@@ -40,8 +41,7 @@ void set_option(int fd, int level, int name, int value) {
   ::setsockopt(fd, level, name, &value, sizeof value);
 }
 
-void set_buffer(int fd, int forced, int usual) {
-  const int size = kSocketBuffer;
+void set_buffer(int fd, int forced, int usual, int size) {
   if (::setsockopt(fd, SOL_SOCKET, forced, &size, sizeof size) != 0)
     set_option(fd, SOL_SOCKET, usual, size);
 }
@@ -431,8 +431,8 @@ UdpSocket::~UdpSocket() {
 
 // Each is an offer of the kernel: without it the link is slower, or tells less.
 void UdpSocket::set_options() {
-  set_buffer(fd_, SO_RCVBUFFORCE, SO_RCVBUF);
-  set_buffer(fd_, SO_SNDBUFFORCE, SO_SNDBUF);
+  set_buffer(fd_, SO_RCVBUFFORCE, SO_RCVBUF, kReceiveBuffer);
+  set_buffer(fd_, SO_SNDBUFFORCE, SO_SNDBUF, kSendBuffer);
   int size = 0;
   socklen_t length = sizeof size;
   if (::getsockopt(fd_, SOL_SOCKET, SO_RCVBUF, &size, &length) == 0)

@@ -108,9 +108,9 @@ class UdpSocket {
   [[nodiscard]] std::size_t receive_bytes() const { return receive_bytes_; }
   // How much of that messages may take that have been read and are kept (KeptMessages). The rest is
   // for those that have not been.
-  static constexpr std::size_t kForOthers = 8 << 20;
+  static constexpr std::size_t kForOthers = 12 << 20;
   [[nodiscard]] std::size_t kept_bytes() const {
-    if (!joins_ || receive_bytes_ < 2 * kForOthers) return 0;
+    if (!joins_ || receive_bytes_ < KeptLength::kShort + kForOthers) return 0;
     return std::min(KeptLength::kLong, receive_bytes_ - kForOthers);
   }
   // Calls that leave messages in the queue read each of them once, and from now on all again. Where

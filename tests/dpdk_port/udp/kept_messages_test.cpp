@@ -101,7 +101,7 @@ TEST_F(KeptMessagesTest, StayInTheSocketUntilMuchMoreHasComeAndPassOnce) {
 
 // The sender is faster where more stays.
 TEST_F(KeptMessagesTest, AreMoreWhereMoreComesSo) {
-  for (unsigned i = 0; i < 1'050; ++i) {
+  for (unsigned i = 0; i < 1'700; ++i) {
     time_ += (in_socket() > 2 * KeptLength::kShort ? 10 : 20) * kMicrosecond;
     stream(1);
     pair_.b.engine.received.clear();
