@@ -174,7 +174,9 @@ TEST(FavoredPeer, OthersAreHeardWithinAFewTurns) {
   EXPECT_LE(turns_until_heard(pair, [] {}), 4U);
   // Nothing comes from others for a while.
   for (unsigned i = 0; i < 300; ++i) {
-    if (i % 16 == 0) ASSERT_NO_FATAL_FAILURE(pair.exchange(1));
+    if (i % 16 == 0) {
+      ASSERT_NO_FATAL_FAILURE(pair.exchange(1));
+    }
     pair.a.turn();
   }
   EXPECT_LE(turns_until_heard(pair, [] {}), 32U);
@@ -503,6 +505,29 @@ TEST(FavoredPeer, LetsNobodyElseHaveThePort) {
   name.sin_port = htons(pair.a.port->info().udp_port);
   EXPECT_NE(::bind(fd, reinterpret_cast<const sockaddr*>(&name), sizeof name), 0);
   ::close(fd);
+}
+
+TEST(LoneAnswer, IsAskedForMoreOftenUntilItComes) {
+  LoneAnswer answer;
+  EXPECT_EQ(answer.asks(), 1U);
+  answer.sent();
+  EXPECT_EQ(answer.asks(), LoneAnswer::kAsks);
+  answer.turn(false);
+  EXPECT_EQ(answer.asks(), LoneAnswer::kAsks);
+  answer.turn(true);
+  EXPECT_EQ(answer.asks(), 1U);
+}
+
+TEST(LoneAnswer, IsNotAskedForMoreOftenForLong) {
+  LoneAnswer answer;
+  answer.sent();
+  for (unsigned i = 0; i < LoneAnswer::kTurns; ++i) {
+    EXPECT_EQ(answer.asks(), LoneAnswer::kAsks) << i;
+    answer.turn(false);
+  }
+  EXPECT_EQ(answer.asks(), 1U);
+  answer.turn(false);
+  EXPECT_EQ(answer.asks(), 1U);
 }
 
 }  // namespace
