@@ -187,6 +187,7 @@ PYBIND11_MODULE(_stp, module) {
     stm_remote_decode(buffer.data(), &remote);
     return py::make_tuple(remote.address, remote.length, remote.key, remote.access);
   });
+  module.def("warn_after", [](std::int64_t microseconds) { Operation::warn_after = microseconds; });
   module.def("end_all", &Domain::end_all);
   module.def("forked", &Domain::forked);
   module.def("inherited", &Domain::inherited);

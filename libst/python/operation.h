@@ -66,8 +66,10 @@ class Operation : public std::enable_shared_from_this<Operation> {
   // Blocks without the interpreter's lock; true: it is done. Microseconds, negative: for ever.
   // Handlers of signals run meanwhile, and what they raise ends the wait.
   bool wait(std::int64_t timeout);
-  // Waits, and takes it back if that fails. The result as result() has it.
+  // Waits, and takes it back if that fails. The result as result() has it. Without a timeout, one
+  // that the peer may keep waiting for ever warns after warn_after.
   PyObject* finish(std::int64_t timeout);
+  static inline std::int64_t warn_after = 10'000'000;  // microseconds
   // A new reference, or the exception that its status stands for.
   PyObject* result();
   // Asks for its end; it may complete as done nevertheless. A message that comes too late is kept
@@ -106,6 +108,8 @@ class Operation : public std::enable_shared_from_this<Operation> {
  private:
   friend class Domain;
   PyObject* bytes() const;
+  bool wait_and_warn();
+  [[nodiscard]] std::string why_it_may_wait() const;
   void let_go();  // of the buffer, when its memory is registered no more
 
   std::shared_ptr<Domain> domain_;

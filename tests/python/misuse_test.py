@@ -201,6 +201,21 @@ class Arguments(PairCase):
         self.a._native.ended().wait(PATIENCE * 1_000_000)
         self.assertIn("the connection has ended: ", str(self.a.reason))
 
+    def test_that_both_sides_send_first_is_told(self):
+        cause = "the peer has not received it; if it sends first, too, let one of the two receive first"
+        waiting = self.b.begin_receive()
+        with self.assertRaises(stp.TimedOut) as other:
+            self.b.send(bytes(1 << 20), timeout=0.001)
+        self.assertNotIn(cause, str(other.exception))
+        waiting.cancel()
+        for end in (self.a, self.b):
+            self.assertNames(stp.TimedOut, cause, end.send, bytes(1 << 20), timeout=0.001)
+        stp._stp.warn_after(1_000)
+        self.addCleanup(stp._stp.warn_after, 10_000_000)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.assertNames(RuntimeWarning, cause, self.a.send, bytes(1 << 20))
+
     def test_a_connection_that_does_not_come_about_says_what_the_link_knows(self):
         peer = port_without_a_link()
         with stp.Domain("udp:127.0.0.1,port=0") as domain:

@@ -119,7 +119,7 @@ class Connection(_base.BaseConnection):
 
     def send(self, data: Any, tag: int = 0, *, fence: bool = False, timeout: Optional[float] = None) -> None:
         """Sends one message, any bytes-like object; returns when it is with the peer. A long one waits
-        until the peer receives it: if both sides only send, both wait. `tag`: a number of 32 bits
+        until the peer receives it: if both sides only send, both wait, and warn after 10 s. `tag`: a number of 32 bits
         that goes along. `fence`: only after all that was posted before is done."""
         patience = _us(timeout)
         self._send(data, tag, fence).finish(patience)
