@@ -32,7 +32,8 @@ TEST_F(SignalsTest, AProgramThatDoesNotEndInTimeIsEnded) {
 TEST_F(SignalsTest, TheSecondSignalEndsAProgram) {
   EXPECT_EXIT(
       {
-        const Signals signals("test");
+        Signals signals("test", std::chrono::milliseconds(1));
+        signals.take_time();
         ::kill(::getpid(), SIGINT);
         while (!signals.stop()) std::this_thread::yield();
         ::kill(::getpid(), SIGINT);

@@ -10,6 +10,8 @@
 
 #include <cerrno>
 #include <chrono>
+#include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <thread>
 #include <vector>
@@ -115,6 +117,29 @@ TEST(SeveralLinks, OfAStoppedDaemonTakeLittleMoreTimeThanOne) {
     EXPECT_GE(took, kPatience);
     EXPECT_LT(took, 3 * kPatience);
   }
+}
+
+TEST(Interrupted, StpctlWaitsNoLongerForADaemonThatIsStopped) {
+  const test::TemporaryDirectory directory;
+  const auto path = directory.path() + "/stpd.sock";
+  os::UniqueFd listener;
+  ipc::SocketFile file;
+  ASSERT_EQ(ipc::listen_at(path, listener, file), 0);
+  // In a process of its own: what was interrupted remains so.
+  EXPECT_EXIT(
+      {
+        watch_for_interrupts();
+        let_interrupts_in();
+        DaemonClient client(path, std::chrono::milliseconds(500));
+        ::raise(SIGINT);
+        try {
+          read_counters(client, {});
+        } catch (const Silence& silence) {
+          std::fputs(silence.what(), stderr);
+          ::_exit(1);
+        }
+      },
+      testing::ExitedWithCode(1), "interrupted, and it does not answer: is it stopped\\?");
 }
 
 }  // namespace

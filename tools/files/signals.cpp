@@ -30,7 +30,7 @@ int block_signals() {
 
 }  // namespace
 
-Signals::Signals(std::string program, std::optional<std::chrono::milliseconds> grace)
+Signals::Signals(std::string program, std::chrono::milliseconds grace)
     : program_(std::move(program)),
       grace_(grace),
       signal_fd_(block_signals()),
@@ -50,7 +50,7 @@ bool Signals::await_signal(int milliseconds) const {
 void Signals::wait() {
   if (!await_signal(-1)) return;
   stop_ = true;
-  if (!await_signal(grace_ ? static_cast<int>(grace_->count()) : -1)) return;
+  if (!await_signal(takes_time_ ? -1 : static_cast<int>(grace_.count()))) return;
   cli::say(program_, "interrupted, and ended at once");
   ::_exit(EXIT_FAILURE);
 }

@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <optional>
 #include <string>
 #include <thread>
 
@@ -16,21 +15,22 @@ class Signals {
  public:
   // `program`: its name, for the line about an end at once. `grace`: what the first signal leaves
   // it to end by itself, before it ends at once.
-  explicit Signals(std::string program,
-                   std::optional<std::chrono::milliseconds> grace = std::nullopt);
+  explicit Signals(std::string program, std::chrono::milliseconds grace = std::chrono::seconds(1));
   ~Signals();
   Signals(const Signals&) = delete;
   Signals& operator=(const Signals&) = delete;
 
   [[nodiscard]] const std::atomic<bool>& stop() const { return stop_; }
+  // From now on the first signal leaves it all the time that it needs.
+  void take_time() { takes_time_ = true; }
 
  private:
   void wait();
   [[nodiscard]] bool await_signal(int milliseconds) const;
 
-  std::atomic<bool> stop_{false};
+  std::atomic<bool> stop_{false}, takes_time_{false};
   const std::string program_;
-  const std::optional<std::chrono::milliseconds> grace_;
+  const std::chrono::milliseconds grace_;
   int signal_fd_, end_fd_;
   std::thread thread_;
 };

@@ -109,12 +109,13 @@ std::unique_ptr<Receiver> open_receiver(const Options& options, ReceiverContext&
   }
 }
 
-bool receive(const Options& options, ReceiverContext& context) {
+bool receive(const Options& options, ReceiverContext& context, Signals& signals) {
   auto seconds = std::optional<long>(options.retry.value_or(0));
   bool complete = true;
   for (;;) {
     const auto receiver = open_receiver(options, context, seconds);
     if (!receiver) return complete;
+    signals.take_time();  // what has come gets its names first
     context.progress.say("listening on " + options.listen + ", writing to " +
                          (context.to_stdout ? "standard output" : options.directory));
     try {
@@ -130,7 +131,7 @@ bool receive(const Options& options, ReceiverContext& context) {
 
 // Returns the exit status.
 int receive(const Options& options, bool output_is_closed) {
-  const Signals signals("stp-recv");  // what has come gets its names first
+  Signals signals("stp-recv");
   const auto to_stdout = options.to_stdout();
   Progress progress("stp-recv", options.quiet || to_stdout);
   ReceiverContext context{options.directory, progress, signals.stop()};
@@ -147,7 +148,7 @@ int receive(const Options& options, bool output_is_closed) {
                                "; redirect it, or name a directory");
     if (const auto reason = to_stdout ? "" : reason_against(options.directory); !reason.empty())
       throw std::runtime_error(reason);
-    return receive(options, context);
+    return receive(options, context, signals);
   });
 }
 

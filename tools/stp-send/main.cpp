@@ -129,9 +129,7 @@ class FilterOptions {
 
 // Returns the exit status.
 int send(const Sending& sending, bool quiet, bool has_input) {
-  // It may wait for an stpd that makes no progress.
-  constexpr auto kGrace = std::chrono::seconds(1);
-  const Signals signals("stp-send", kGrace);
+  const Signals signals("stp-send");
   Progress progress("stp-send", quiet);
   return progress.run(quiet, [&] {
     if (has_stream(sending) && !has_input)

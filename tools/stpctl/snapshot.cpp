@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "tools/stpctl/snapshot.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -65,7 +67,22 @@ DaemonClient::DaemonClient(std::string socket, std::chrono::milliseconds patienc
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
 }
 
-std::string DaemonClient::silence() const {
+void DaemonClient::await_answer() const {
+  using Clock = std::chrono::steady_clock;
+  constexpr int kSlice = 50;  // ms; a signal that comes before the wait is noticed then
+  auto until = Clock::now() + patience_;
+  bool was_interrupted = false;
+  pollfd answer{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+  while (::poll(&answer, 1, kSlice) <= 0) {
+    if (interrupted() && !std::exchange(was_interrupted, true))
+      until = std::min(until, Clock::now() + patience_ / 10);
+    if (Clock::now() >= until) throw Silence(silence(was_interrupted));
+  }
+}
+
+std::string DaemonClient::silence(bool was_interrupted) const {
+  if (was_interrupted)
+    return "daemon at " + path_ + ": interrupted, and it does not answer: is it stopped?";
   const auto tenths = patience_.count() / 100;
   return "daemon at " + path_ + ": it has not answered for " + std::to_string(tenths / 10) +
          (tenths % 10 == 0 ? "" : "." + std::to_string(tenths % 10)) +
@@ -76,6 +93,7 @@ int DaemonClient::exchange(const ipc::RequestMessage& request, ipc::ReplyMessage
                            std::span<const int> fds) {
   auto error = ipc::send_request(socket_.get(), request, fds);
   std::vector<os::UniqueFd> none;
+  if (error == 0) await_answer();
   if (error == 0) error = ipc::receive_reply(socket_.get(), reply, none);
   if (error == -ECONNRESET) error = ipc::receive_refusal(socket_.get(), reply);
   if (error == -EAGAIN) throw Silence(silence());

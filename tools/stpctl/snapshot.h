@@ -37,7 +37,10 @@ class DaemonClient {
  private:
   int exchange(const ipc::RequestMessage& request, ipc::ReplyMessage& reply,
                std::span<const int> fds);
-  [[nodiscard]] std::string silence() const;
+  // Throws Silence. After a signal it waits a tenth of the patience: nobody who has pressed Ctrl-C
+  // waits for a daemon that is stopped.
+  void await_answer() const;
+  [[nodiscard]] std::string silence(bool was_interrupted = false) const;
 
   std::string path_;
   std::chrono::milliseconds patience_;
