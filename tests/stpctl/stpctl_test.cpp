@@ -155,6 +155,7 @@ TEST_F(StpctlTest, AWrongOptionIsNamedWhateverElseIsWrong) {
   };
   refuses({"links", "--nonsense"},
           "there is no option --nonsense: 'stpctl links --help' lists those there are");
+  refuses({"links", "--jsn"}, "there is no option --jsn: did you mean --json?");
   refuses({"ping", "--nonsense"}, "there is no option --nonsense: 'stpctl ping --help'");
   refuses({"trace", "start", "--nonsense"}, "there is no option --nonsense: 'stpctl trace start");
   refuses({"trace", "stop", "--out", "x"}, "'trace stop' has no option --out");
@@ -191,6 +192,7 @@ TEST_F(StpctlTest, AWrongStpLinkIsNotTakenForNone) {
 
 TEST_F(StpctlTest, HelpNamesEveryCommandAndItsOptions) {
   const auto said = stpctl({"--help"});
+  EXPECT_TRUE(contains(stpctl({"links", "--help"}).text, "Options of all commands: stpctl --help"));
   EXPECT_EQ(said.exit_status, 0);
   for (const std::string word : {"links", "connections", "regions", "users", "stats", "top",
                                  "trace", "ping", "dat-conf", "--json", "--socket"})

@@ -173,6 +173,18 @@ int usage_errors(const std::string& program, const std::vector<std::string>& wha
   return status;
 }
 
+// Of the long options of a command and of those above it, with the dashes; "": nobody knows.
+std::string similar_option(const CLI::App& command, const std::string& name) {
+  if (!name.starts_with("--")) return {};
+  std::vector<std::string_view> names;
+  for (const auto* at = &command; at != nullptr; at = at->get_parent())
+    for (const auto* const option : at->get_options())
+      for (const auto& each : option->get_lnames())
+        if (std::ranges::find(names, each) == names.end()) names.emplace_back(each);
+  const auto similar = similar_word(std::string_view(name).substr(2), names);
+  return similar.empty() ? "" : "--" + std::string(similar);
+}
+
 // What CLI11 says of --flag=value, in other words; "": it said something else.
 std::string wrong_value_of_flag(const std::string& said) {
   constexpr std::string_view kConversion = "Could not convert: ", kIs = " = ";
@@ -575,7 +587,10 @@ std::string App::wrong_option() const {
     while (!at->get_subcommands().empty()) at = at->get_subcommands().front();
     if (at != &app_ && at->get_option_no_throw(name) != nullptr)
       return name + " is an option of '" + command() + "': it stands behind that";
-    return "there is no option " + word + ": '" + command() + " --help' lists those there are";
+    const auto meant = similar_option(*at, name);
+    return "there is no option " + word + ": " +
+           (meant.empty() ? "'" + command() + " --help' lists those there are"
+                          : "did you mean " + meant + "?");
   }
   return {};
 }

@@ -60,7 +60,8 @@ class Parser {
  private:
   cli::App* command(const char* name, const char* text, Command which, const char* example) {
     auto* const sub = app_.add_subcommand(name, text);
-    sub->footer(kExitStatus + ("Example: stp-perf " + std::string(example)));
+    sub->footer("Options of all commands: stp-perf --help\n\n" +
+                (kExitStatus + ("Example: stp-perf " + std::string(example))));
     sub->fallthrough();
     sub->final_callback([this, which] { options_.command = which; });
     return sub;

@@ -104,7 +104,8 @@ void add_commands(cli::App& app, Options& options, bool of_others, CommandsByNam
     auto* const sub =
         parent->add_subcommand(std::string(row.name.substr(blank + 1)), std::string(row.help));
     added[row.name] = sub;
-    sub->footer(kExitStatus + ("Example: stpctl " + std::string(row.example)));
+    sub->footer("Options of all commands: stpctl --help\n\n" +
+                (kExitStatus + ("Example: stpctl " + std::string(row.example))));
     parent->require_subcommand(0, 1);
     sub->fallthrough();
     if (row.add_options != nullptr) row.add_options(*sub, options);
