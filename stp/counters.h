@@ -139,7 +139,7 @@
   X(datagrams, udp_tx_datagrams, datagrams, "datagrams sent")                                                   \
   X(calls,     udp_tx_calls,     calls,     "system calls that sent datagrams")                                 \
   X(favored,   udp_tx_favored,   datagrams, "datagrams sent by the socket of the station that gets most")       \
-  X(doubted,   udp_tx_silent,    datagrams, "datagrams dropped: too many waited for stations not heard lately") \
+  X(doubted,   udp_tx_silent,    datagrams, "datagrams dropped: too many for silent stations or no ARP answer") \
   X(unknown,   udp_tx_unknown,   frames,    "frames dropped: no address is known for their station")
 
 #define STP_UDP_ERRORS(X)                                                                                       \
