@@ -40,6 +40,7 @@ class Source {
 struct OfHost {
   std::size_t connections = 0;
   std::size_t left = 0;  // bytes of messages that wait and whose connection has ended
+  std::size_t kept = 0;  // of those that wait in copies, of connections that are there
 };
 
 // What a message that waits costs beside its bytes.

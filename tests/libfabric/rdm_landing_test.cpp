@@ -232,6 +232,18 @@ TEST_F(RdmPlaces, WhatAHostHasLeftCountsAsItsOwn) {
   EXPECT_EQ(connect("b", 20), Places::kFew);
 }
 
+TEST(RdmPlacesOfAHost, MayKeepAsMuchAsAFewConnections) {
+  constexpr std::size_t kEach = Places::kLeastOfHost, kAll = kEach * Places::kMostFull;
+  const Places places(kEach);
+  EXPECT_TRUE(places.may_keep({.left = 1, .kept = kAll - 2}));
+  EXPECT_FALSE(places.may_keep({.left = 1, .kept = kAll - 1}));
+  // Who connects makes it no more, but what it leaves when it goes.
+  EXPECT_TRUE(places.is_free({.left = kAll - 1, .kept = kAll}, {}));
+  EXPECT_FALSE(places.is_free({.left = kAll}, {}));
+  const Places frugal(0);
+  EXPECT_TRUE(frugal.may_keep({.kept = Places::kLeastOfHost - 1}));
+  EXPECT_FALSE(frugal.may_keep({.kept = Places::kLeastOfHost}));
+}
 TEST_F(RdmPlaces, HostsThatHaveNothingAreForgotten) {
   const auto stays = places.of("a");
   stays->left = 7;

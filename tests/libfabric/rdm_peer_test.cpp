@@ -463,6 +463,28 @@ TEST_F(RdmPeer, ThoseWhoConnectAndGoLeaveABoundedNumberOfBytes) {
   EXPECT_TRUE(leave());
 }
 
+// Each may keep 20,000 bytes, and all together as much as 64.
+TEST_F(RdmPeer, ThoseOfOneHostKeepNoMoreThanAFewMay) {
+  ASSERT_EQ(::setenv("FI_STP_RDM_KEPT", "20000", 1), 0);
+  make();
+  ::unsetenv("FI_STP_RDM_KEPT");
+  constexpr std::size_t kFull = 64, kEach = 8, kLength = 2'000, kMany = 30;
+  for (std::size_t i = 0; i < kFull; ++i) {
+    ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
+    for (std::size_t k = 0; k < kEach; ++k)
+      stranger_.send(kEager, head(7, kLength, 0, 1), kHead + kLength);
+    ASSERT_TRUE(becomes_true([&] { return stranger_.look(1), stranger_.outstanding() == 0; }));
+  }
+  ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
+  for (std::size_t i = 0; i < kMany; ++i) stranger_.send(kEager, head(8, 0, 0, 1), kHead);
+  await_message(8);
+  stranger_.look(1'000);
+  EXPECT_GT(stranger_.outstanding(), kMany / 4);  // 16 have a buffer
+  std::vector<char> got(kLength);
+  for (std::size_t i = 0; i < kMany; ++i) EXPECT_EQ(receive(got, 8).len, 0U);
+  for (std::size_t i = 0; i < kFull * kEach; ++i) EXPECT_EQ(receive(got, 7).len, kLength);
+}
+
 // A kPull of what was not announced, and of more than was.
 TEST_F(RdmPeer, WhatIsNotAnnouncedIsNotPulled) {
   struct Case {

@@ -242,6 +242,16 @@ class Incoming final : public Connection, public Source {
   int read(Op& op, const Pending& pending, std::size_t length);
   void keep(Message&& message);
   void keep_more();
+  // Whether further messages may wait in copies.
+  [[nodiscard]] bool may_keep() const;
+  void count_kept(std::size_t bytes) {
+    kept_ += bytes;
+    host_->kept += bytes;
+  }
+  void uncount_kept(std::size_t bytes) {
+    kept_ -= bytes;
+    host_->kept -= bytes;
+  }
 
   Endpoint& endpoint_;
   const std::shared_ptr<OfHost> host_;
@@ -376,6 +386,7 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   [[nodiscard]] Buffers& words() { return words_; }
   [[nodiscard]] Lanes& lanes() { return lanes_; }
   [[nodiscard]] std::size_t most_kept() const { return most_kept_; }
+  [[nodiscard]] bool may_keep(const OfHost& of) const { return places_.may_keep(of); }
   void requested(stm_connection_t connection) override;
   std::optional<Receive> receive_for(const Message& message) {
     return matching_.take_receive(message, least_left_);

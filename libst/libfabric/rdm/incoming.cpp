@@ -42,6 +42,7 @@ Incoming::Incoming(Endpoint& endpoint, stm_connection_t connection, std::shared_
 
 Incoming::~Incoming() {
   --host_->connections;
+  uncount_kept(kept_);
   endpoint_.link().stop_awaiting(*this);
   endpoint_.link().stop_watching(*this);
   endpoint_.link().stop_telling(*this);
@@ -112,6 +113,7 @@ void Incoming::give_up(int status) {
                                std::to_string(missing) + " messages are missing");
   // Looking for its messages takes long if those of others are many.
   if (kept_ != 0 || in_use_ != 0 || lane_) endpoint_.matching().forget(*this, source_, host_);
+  uncount_kept(kept_);  // what stays is left
   endpoint_.link().stop_watching(*this);
   held_.clear();
   if (auto cut = std::exchange(assembly_, std::nullopt); cut && cut->receive)
@@ -292,9 +294,9 @@ bool Incoming::take_one(const Head& head, const std::byte* bytes) {
   Message message{.from = this, .source = source_, .head = head, .copy = {}, .lies = bytes};
   if (!endpoint_.may_tell(Kind::kEager, message)) return false;
   auto receive = endpoint_.receive_for(message);
-  if (!receive && kept_ >= endpoint_.most_kept() && !leaves_) return false;
+  if (!receive && !may_keep() && !leaves_) return false;
   copy_out(message);
-  kept_ += cost_of(message);
+  count_kept(cost_of(message));
   if (receive)
     endpoint_.deliver(std::move(message), std::move(*receive));
   else
@@ -398,11 +400,11 @@ void Incoming::tell_peer(Kind kind, const Head& head) {
 // The message waits for a receive: in a copy, as long as the connection may have more of them. Then
 // its last buffer stays in use.
 void Incoming::keep(Message&& message) {
-  if (kept_ < endpoint_.most_kept()) {
+  if (may_keep()) {
     auto* const buffer = message.buffer;
     const auto laned = message.laned;
     copy_out(message);
-    kept_ += cost_of(message);
+    count_kept(cost_of(message));
     if (buffer != nullptr) post(*buffer);
     if (laned) lane_done(message.place);
   }
@@ -415,20 +417,24 @@ void Incoming::done_with(Message& message) {
     post(*std::exchange(message.buffer, nullptr));
     return;
   }
-  const auto was_full = kept_ >= endpoint_.most_kept();
-  kept_ -= cost_of(message);
+  const auto was_full = !may_keep();
+  uncount_kept(cost_of(message));
   if (was_full) keep_more();
+}
+
+bool Incoming::may_keep() const {
+  return kept_ < endpoint_.most_kept() && endpoint_.may_keep(*host_);
 }
 
 // Messages that stayed in buffers get copies, as far as there is room. Without a free buffer
 // nothing more of the peer arrives. What is held is not among them.
 void Incoming::keep_more() {
-  while (kept_ < endpoint_.most_kept() && in_use_ > held_.size()) {
+  while (may_keep() && in_use_ > held_.size()) {
     auto* const message = endpoint_.matching().in_buffer(*this, source_);
     if (message == nullptr) return;
     auto& buffer = *message->buffer;
     copy_out(*message);
-    kept_ += cost_of(*message);
+    count_kept(cost_of(*message));
     post(buffer);
   }
 }

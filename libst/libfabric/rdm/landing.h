@@ -43,6 +43,9 @@ class Places {
   static constexpr std::size_t kMost = kMostConnections + kForOthers;
   // A host that has so many of them gets none of the last kForOthers.
   static constexpr std::size_t kFew = 16;
+  // The messages of one host that wait may take as much as those of so many connections, and that
+  // at least.
+  static constexpr std::size_t kMostFull = 64, kLeastOfHost = std::size_t{1} << 20;
 
   // `most_kept`: bytes of messages that a connection keeps.
   explicit Places(std::size_t most_kept) : most_kept_(most_kept != 0 ? most_kept : 1) {}
@@ -60,11 +63,20 @@ class Places {
   }
   // Whether one more connection of that host may be made. `all`: what all hosts have.
   [[nodiscard]] bool is_free(const OfHost& has, const OfHost& all) const {
+    if (has.left >= most_of_host()) return false;
     const auto left = kMost - std::min(taken(all), kMost);
     return left > kForOthers || (left != 0 && taken(has) < kFew);
   }
 
+  // Whether further messages of that host may wait in copies.
+  [[nodiscard]] bool may_keep(const OfHost& has) const {
+    return has.kept + has.left < most_of_host();
+  }
+
  private:
+  [[nodiscard]] std::size_t most_of_host() const {
+    return std::max(kMostFull * most_kept_, kLeastOfHost);
+  }
   [[nodiscard]] std::size_t taken(const OfHost& has) const {
     return has.connections + has.left / most_kept_;
   }
