@@ -7,7 +7,8 @@
 # each side, without standard. "newer": libfabric-*.tar.xz of that folder has a newer libfabric and its tests. Both are
 # built, and the sets unit and functional run with them: so programs of a newer libfabric find the provider as it is, with
 # the older one's headers.
-# *.exclude name what is not run, and why. All else has to pass: "not supported" counts as a failure.
+# *.exclude name what is not run, and why; newer.exclude what is not of the newer one, besides. All else has to pass: "not
+# supported" counts as a failure.
 here=$(realpath "$(dirname "$0")")
 . "$here/../../end_to_end/setup.sh"
 . "$here/../../lib/consumers.sh"
@@ -91,8 +92,9 @@ sets=unit,functional
 # run PROVIDER EXCLUDES LEAST: so many tests pass at least, and none fails.
 run() {
   local log=$work/${2%.exclude}.log passed
+  cat "$here/$2" ${newer:+"$here/newer.exclude"} >"$work/$2"
   start "$log" env -C "$work/run" timeout -k 5 5000 unshare --pid --fork --kill-child --mount-proc \
-    bash "$programs/bin/runfabtests.sh" -v -S -t "$sets" -p "$programs/bin" -T 300 -f "$here/$2" \
+    bash "$programs/bin/runfabtests.sh" -v -S -t "$sets" -p "$programs/bin" -T 300 -f "$work/$2" \
     "$1" 10.9.0.1 10.9.0.2
   wait $! || { grep -A 60 'result: Fail' "$log" >&2; fail "fabtests fail for $1"; }
   passed=$(sed -n 's/^# Total Pass *//p' "$log")
