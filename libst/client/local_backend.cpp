@@ -41,8 +41,9 @@ class LocalBackend final : public Backend {
   bool answer_post();
   void answer_bells();
   void answer_posts();
-  bool drive(Condition condition, Time deadline);
-  bool nap(Condition condition, Time deadline);
+  // What the caller does between turns in which nothing moves.
+  enum class Between { kYields, kSleeps };
+  bool drive(Condition condition, Time deadline, Between between = Between::kYields);
   void yield();
 
   // How long a caller drives the link before it sleeps: about a round trip to a peer that must wake
@@ -209,7 +210,8 @@ bool LocalBackend::attend(Condition condition, Time deadline) {
   const auto begin = port::now();
   // Where others spin on this core, the peer cannot answer before this thread sleeps. For a longer
   // wait the loop takes over, which may be the one that spins here.
-  if (deadline < begin + kNap && core_.is_shared(begin)) return nap(condition, deadline);
+  if (deadline < begin + kNap && core_.is_shared(begin))
+    return drive(condition, deadline, Between::kSleeps);
   if (drive(condition, std::min(deadline, begin + kPatience))) return true;
   if (deadline > begin) loop_.take_over();
   return false;
@@ -228,28 +230,19 @@ Time LocalBackend::look(std::uint32_t gatherer) {
 }
 
 // At least one turn, then until the condition holds or the time has come.
-bool LocalBackend::drive(Condition condition, Time until) {
+bool LocalBackend::drive(Condition condition, Time until, Between between) {
   bool holds = false;
   for (auto turn = service_.drive();; turn.give_way()) {
     loop_.visited();
+    const auto rouses = loop_.rouses();
     const auto moved = turn->poll();
     holds = condition();
     if (holds || until == 0 || turn->now() >= until) break;
-    if (moved == 0 && yields_) yield();
-  }
-  if (passed_on_.load(std::memory_order_seq_cst)) answer_posts();
-  return holds;
-}
-
-// As drive(), but sleeps on the link between the turns.
-bool LocalBackend::nap(Condition condition, Time until) {
-  bool holds = false;
-  for (auto turn = service_.drive();; turn.give_way()) {
-    loop_.visited();
-    const auto moved = turn->poll();
-    holds = condition();
-    if (holds || turn->now() >= until) break;
-    if (moved == 0) loop_.sleep_as_caller(turn, until - turn->now());
+    if (moved != 0) continue;
+    if (between == Between::kSleeps)
+      loop_.sleep_as_caller(turn, until - turn->now(), rouses);
+    else if (yields_)
+      yield();
   }
   if (passed_on_.load(std::memory_order_seq_cst)) answer_posts();
   return holds;

@@ -90,7 +90,7 @@ void PollLoop::take_over() {
   [[maybe_unused]] const auto put = ::write(service_.bell(), &one, sizeof one);
 }
 
-void PollLoop::sleep_as_caller(Turn& driving, Time length) {
+void PollLoop::sleep_as_caller(Turn& driving, Time length, std::uint32_t rouses) {
   const auto deadline = driving->next_deadline();
   const auto now = port::now();
   if (deadline <= now) return;
@@ -102,13 +102,15 @@ void PollLoop::sleep_as_caller(Turn& driving, Time length) {
     length = std::min(length, kHandover);
   if (beside) return driving.pause([&] { wait_for(wake_fd_, length); });
   if (!driving->prepare_to_sleep()) return;
+  // Sequentially consistent on both sides: this thread sees the number, or is seen to sleep.
   caller_sleeps_ = true;
-  driving.pause([&] { service_.sleep(wake_fd_, length); });
+  if (rouses_.load() == rouses) driving.pause([&] { service_.sleep(wake_fd_, length); });
   caller_sleeps_ = false;
   driving->woke_up();
 }
 
 void PollLoop::rouse() {
+  rouses_.fetch_add(1);
   if (caller_sleeps_) ::eventfd_write(service_.bell(), 1);
 }
 

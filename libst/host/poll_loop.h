@@ -223,9 +223,11 @@ class PollLoop {
   // For a caller that is about to sleep: the loop takes over at once.
   void take_over();
   // For one that sleeps for a moment: it waits for frames itself, and the loop stays away. A post
-  // of another thread, or rouse(), ends the sleep.
-  void sleep_as_caller(Turn& driving, Time length);
+  // of another thread, or rouse(), ends the sleep. `rouses`: their number before the caller looked
+  // for what it waits for; if there is another one since, it does not sleep.
+  void sleep_as_caller(Turn& driving, Time length, std::uint32_t rouses);
   void rouse();
+  [[nodiscard]] std::uint32_t rouses() const { return rouses_.load(); }
 
   // Call without the lock, after ringing a bell: a caller that has visited the Service leaves work
   // to the loop. Unless there is another visit, the loop does the work within a millisecond.
@@ -281,6 +283,7 @@ class PollLoop {
   std::atomic<bool> stopping_{false}, sleeping_{false};
   // Both change under the drive lock.
   std::atomic<bool> drives_{false}, caller_sleeps_{false};
+  std::atomic<std::uint32_t> rouses_{0};
   // The lower 32 bits count visited(), the upper 32 posted().
   static constexpr std::uint64_t kPost = std::uint64_t{1} << 32;
   std::atomic<std::uint64_t> visits_{0};

@@ -138,11 +138,13 @@ TEST_P(PollLoopTest, StaysAwayWhileACallerSleepsOnTheLink) {
     std::atomic<bool> over = false;
     std::atomic<unsigned> sleeps = 0;  // timers of the Node end some
     std::thread caller([&] {
-      for (auto driving = service.drive(); !over; driving.give_way()) {
+      for (auto driving = service.drive();; driving.give_way()) {
+        const auto rouses = loop.rouses();
+        if (over) break;
         loop.visited();
         driving->poll();
         ++sleeps;
-        loop.sleep_as_caller(driving, 60 * kSecond);
+        loop.sleep_as_caller(driving, 60 * kSecond, rouses);
       }
     });
     // One that drives does not look around.
@@ -166,7 +168,22 @@ TEST_P(PollLoopTest, ACallerThatNoFrameWakesLooksAgainSoon) {
   EXPECT_TRUE(eventually([&] {
     driving->poll();
     const auto deadline = std::min(driving->next_deadline(), port::now() + 60 * kSecond);
-    loop.sleep_as_caller(driving, 60 * kSecond);
+    loop.sleep_as_caller(driving, 60 * kSecond, loop.rouses());
+    return port::now() + kMillisecond < deadline;
+  }));
+}
+
+TEST_P(PollLoopTest, ACallerThatIsRousedBeforeItSleepsLooksAgain) {
+  const os::UniqueFd frames(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  port->wakes_by = frames.get();
+  PollLoop loop(service, GetParam());
+  auto driving = service.drive();
+  EXPECT_TRUE(eventually([&] {
+    driving->poll();
+    const auto deadline = std::min(driving->next_deadline(), port::now() + 60 * kSecond);
+    const auto rouses = loop.rouses();
+    loop.rouse();
+    loop.sleep_as_caller(driving, 60 * kSecond, rouses);
     return port::now() + kMillisecond < deadline;
   }));
 }
