@@ -16,7 +16,7 @@ stm_connection_attr_t Connection::attributes() {
   attr.size = sizeof attr;
   attr.context = reinterpret_cast<std::uintptr_t>(static_cast<Owner*>(this));
   attr.events = of_.link().queue();
-  attr.flags = STM_FRUGAL;  // there may be many
+  attr.flags = STM_FRUGAL | STM_PATIENT;  // there may be many
   return attr;
 }
 

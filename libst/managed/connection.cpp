@@ -625,6 +625,7 @@ void Connection::up() {
   // The connection may have ended: the peer's answer can be among the completions flushed then.
   if (!state_.advance(Event::kAgreed)) return;
   handshake_.stop_waiting();
+  if (reports_.patient()) session_->sequencer.be_patient();
   reports_.tell(STM_CONNECTED, 0);
   if (reports_.frugal())
     session_->eager_out.ask_later();

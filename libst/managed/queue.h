@@ -170,6 +170,7 @@ struct Outlets {
   std::uint64_t group = 0;     // of regions that the peer may access
   bool on_arrival = false;     // a message takes a receive from the pool before its turn
   bool frugal = false;         // pages of the rings go back
+  bool patient = false;        // the peer's program is waited for while its host answers
   Time receive_wait = kNever;  // timeout of a message that finds no receive
   QueueUse sends;              // each operation needs this and `receive_wait`
 };
@@ -222,6 +223,7 @@ class Reports {
   [[nodiscard]] Time receive_wait() const { return outlets_.receive_wait; }
   [[nodiscard]] bool on_arrival() const { return outlets_.on_arrival; }
   [[nodiscard]] bool frugal() const { return outlets_.frugal; }
+  [[nodiscard]] bool patient() const { return outlets_.patient; }
 
  private:
   Outlets outlets_;

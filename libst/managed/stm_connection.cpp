@@ -44,13 +44,14 @@ int find_outlets(Domain& domain, const stm_connection_attr_t& attr, Outlets& out
   if (error == 0) error = of(sends, out.sends);
   if (error == 0) error = of(receives, out.receives);
   if (error != 0) return error;
-  constexpr unsigned kFlags = STM_ON_ARRIVAL | STM_FRUGAL;
+  constexpr unsigned kFlags = STM_ON_ARRIVAL | STM_FRUGAL | STM_PATIENT;
   if ((attr.flags & ~kFlags) != 0 || attr.reserved != 0)
     return fail(-EINVAL, "flags of the attributes has unknown bits");
   out.context = attr.context;
   out.group = attr.group;
   out.on_arrival = (attr.flags & STM_ON_ARRIVAL) != 0;
   out.frugal = (attr.flags & STM_FRUGAL) != 0;
+  out.patient = (attr.flags & STM_PATIENT) != 0;
   if (attr.receive_wait > 0) out.receive_wait = duration(attr.receive_wait);
   if (attr.pool == nullptr) return 0;
   const auto pool = find<Pool>(attr.pool);

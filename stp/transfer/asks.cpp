@@ -183,7 +183,7 @@ AsksOut::Asked& AsksOut::create(Context context, std::uint64_t length) {
 
 void AsksOut::begin(Asked& what) {
   what.begun = clock_.now();
-  repeats_.start(what.awaited, kUserPatience);
+  repeats_.start(what.awaited, clock_.user_patience());
   send(what);
 }
 
@@ -205,7 +205,7 @@ bool AsksOut::on_answer(const wire::RequestAnswer& ra, bool refused) {
     completions_.add(Completion::Kind::kRead, found->second.context, -ECONNREFUSED);
     asked_.erase(found);
   } else {
-    repeats_.start(found->second.awaited, kSecond, kUserPatience);
+    repeats_.start(found->second.awaited, kSecond, clock_.user_patience());
   }
   return true;
 }

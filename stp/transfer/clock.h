@@ -47,6 +47,12 @@ class Clock {
     set_ |= bit(alarm);
     deadline_ = std::min(deadline_, when);
   }
+  // Of what the peer's user has to do: it is waited for as long as its Node answers.
+  void be_patient() { patient_ = true; }
+  [[nodiscard]] Time user_patience() const { return patient_ ? kSeenPatience : kUserPatience; }
+  [[nodiscard]] Time progress_patience() const {
+    return patient_ ? kSeenPatience : kProgressPatience;
+  }
   // The first time that any mechanism asked for.
   [[nodiscard]] Time deadline() const { return deadline_; }
   // No mechanism waits for anything.
@@ -78,6 +84,7 @@ class Clock {
   std::array<Time, kAlarms> due_{};  // of those that are set
   Time now_ = 0, deadline_ = kNever;
   std::uint32_t set_ = 0;  // bit per alarm
+  bool patient_ = false;
 };
 
 }  // namespace stp

@@ -145,7 +145,7 @@ inline void Outbox::hand_out(SendEntry& out) {
              "requests are handed out in their order");
   if (!waits_for_node()) {
     taken_at_ = clock_.now();
-    clock_.due_at(Alarm::kOutbox, taken_at_ + kProgressPatience);
+    clock_.due_at(Alarm::kOutbox, taken_at_ + clock_.progress_patience());
   }
   next.copy_to(out);
   if (next.may_not_ask()) {
@@ -222,8 +222,8 @@ bool Outbox::taken(std::uint32_t count) {
 // protocol: 10.18
 void Outbox::expire() {
   if (!waits_for_node()) return;
-  stuck_ = clock_.now() - taken_at_ >= kProgressPatience;
-  if (!stuck_) clock_.due_at(Alarm::kOutbox, taken_at_ + kProgressPatience);
+  stuck_ = clock_.now() - taken_at_ >= clock_.progress_patience();
+  if (!stuck_) clock_.due_at(Alarm::kOutbox, taken_at_ + clock_.progress_patience());
 }
 
 void Outbox::close(int error) {

@@ -300,7 +300,8 @@ void Puts::expire() {
     STP_ASSERT(stream.awaited.retry.running() == (stream.sent > 0),
                "the clock runs while a Block is on its way");
     const auto what = repeats_.next(stream.awaited, Repeats::Answerer::kQuestion);
-    const bool stalled = stream.sent > 0 && now - stream.stalled_since >= kProgressPatience;
+    const bool stalled =
+        stream.sent > 0 && now - stream.stalled_since >= clock_.progress_patience();
     if (what == Repeats::Next::kGiveUp || stalled) {
       abandon(stream, -ETIMEDOUT);
     } else if (what == Repeats::Next::kSend) {

@@ -275,6 +275,10 @@ bool Sequencer::is_stuck() const {
   return impl_->outbox.is_stuck();
 }
 
+void Sequencer::be_patient() {
+  impl_->clock.be_patient();
+}
+
 void Sequencer::observe_path(std::uint32_t cts_repeated, unsigned path_block, std::uint32_t steps) {
   auto& self = *impl_;
   self.landings.writes.observe_path(cts_repeated, path_block, steps);

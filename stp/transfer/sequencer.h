@@ -222,6 +222,8 @@ class Sequencer {
   // chosen from the first two, and how many Blocks are granted at once. If the last one has
   // changed, what is received makes progress now.
   void observe_path(std::uint32_t cts_repeated, unsigned path_block, std::uint32_t steps);
+  // The peer's user may stay away for as long as its Node answers, up to 24 hours.
+  void be_patient();
   // The connection has ended: everything outstanding completes with `error`. Frames on their way
   // may still read the memory being sent, and the peer may accept them: keep its bytes until
   // UserChannel::done() says that the frames have left.

@@ -28,7 +28,7 @@ void WritesIn::begin(const OfferedWrite& offer, Completion::Kind kind, Context c
   // protocol: 9.3, 9.25
   in.window = std::clamp(offer.cts_wanted, 1U, cts_window());
   in.progress = clock_.now();
-  clock_.due_at(Alarm::kWritesIn, in.progress + kProgressPatience);
+  clock_.due_at(Alarm::kWritesIn, in.progress + clock_.progress_patience());
   grant(in);
 }
 
@@ -186,8 +186,8 @@ void WritesIn::expire() {
     // Those that share a path wait for each other.
     // protocol: 10.17
     const auto progress = std::max(in.progress, path_block_ != 0 ? progress_ : 0);
-    if (now - progress < kProgressPatience) {
-      clock_.due_at(Alarm::kWritesIn, progress + kProgressPatience);
+    if (now - progress < clock_.progress_patience()) {
+      clock_.due_at(Alarm::kWritesIn, progress + clock_.progress_patience());
       continue;
     }
     give_up(in, -ETIMEDOUT);

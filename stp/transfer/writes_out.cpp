@@ -39,7 +39,7 @@ WritesOut::Outbound& WritesOut::create(Completion::Kind kind, Context context, A
 
 void WritesOut::begin(Outbound& out) {
   out.begun = out.stalled_since = clock_.now();
-  repeats_.start(out.awaited, out.patience());
+  repeats_.start(out.awaited, patience(out));
   send_offer(out);
 }
 
@@ -74,7 +74,7 @@ void WritesOut::on_answer(const wire::RequestAnswer& ra, bool refused) {
     out.r_id = ra.r_id;
     // From here on the receiver decides: it sends a CTS when it has room. The RTS is repeated from
     // time to time only to check that the receiver still knows it.
-    repeats_.start(out.awaited, kSecond, kUserPatience);
+    repeats_.start(out.awaited, kSecond, clock_.user_patience());
   }
 }
 
@@ -115,7 +115,7 @@ void WritesOut::on_grant(const wire::ClearToSend& cts, const wire::MissingStus* 
     repeats_.answered(out.awaited);
   } else {
     progress_ = out.stalled_since = clock_.now();
-    repeats_.start(out.awaited, out.patience());
+    repeats_.start(out.awaited, patience(out));
   }
   send_block(out, cts, repeated, missing);
 }
@@ -213,7 +213,7 @@ bool WritesOut::on_state(const wire::RequestStateResponse& rsr, bool refused) {
   if (rsr.b_seq > out.b_seq) {
     out.b_seq = rsr.b_seq;
     progress_ = out.stalled_since = clock_.now();
-    repeats_.start(out.awaited, out.patience());
+    repeats_.start(out.awaited, patience(out));
   } else {
     repeats_.answered(out.awaited);
   }
@@ -279,7 +279,7 @@ void WritesOut::expire() {
     // After an RA the RTS asks whether it is still known.
     const bool offered = out.state == OutboundState::kOffered;
     const auto what = repeats_.next(out.awaited, offered ? Answerer::kUser : Answerer::kQuestion);
-    if (what == Next::kGiveUp || out.is_over(clock_.now(), together)) {
+    if (what == Next::kGiveUp || is_over(out, together)) {
       out.state.must(OutboundEvent::kSilence);
       end(out, -ETIMEDOUT);
       transfers_.erase(here);

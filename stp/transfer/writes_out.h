@@ -81,15 +81,6 @@ class WritesOut {
     Time begun = 0;
     Time stalled_since = 0;
 
-    // For the RTS and for the state of the data sent.
-    [[nodiscard]] Time patience() const { return std::max(kUserPatience, options.patience); }
-    // `together`: the progress of any of them, if they wait for each other.
-    // protocol: 10.17
-    [[nodiscard]] bool is_over(Time now, Time together) const {
-      return state == OutboundState::kSending
-                 ? now - std::max(stalled_since, together) >= kProgressPatience
-                 : now - begun >= kSeenPatience;
-    }
     [[nodiscard]] std::uint64_t block_count() const {
       return length == 0 ? 1 : (length + (std::uint64_t{1} << blocksize) - 1) >> blocksize;
     }
@@ -117,6 +108,18 @@ class WritesOut {
     bool asks = false;  // its Last asks for the state
   };
 
+  // For the RTS and for the state of the data sent.
+  [[nodiscard]] Time patience(const Outbound& out) const {
+    return std::max(clock_.user_patience(), out.options.patience);
+  }
+  // `together`: the progress of any of them, if they wait for each other.
+  // protocol: 10.17
+  [[nodiscard]] bool is_over(const Outbound& out, Time together) const {
+    const auto now = clock_.now();
+    return out.state == OutboundState::kSending
+               ? now - std::max(out.stalled_since, together) >= clock_.progress_patience()
+               : now - out.begun >= kSeenPatience;
+  }
   [[nodiscard]] bool may_add(const Outbound& out, bool repeated) const;
   void begin(Outbound& out);
   void send_offer(Outbound& out);

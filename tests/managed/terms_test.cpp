@@ -127,7 +127,7 @@ TEST_P(Terms, WhereThereIsAPoolReceivesArePostedThere) {
 
 TEST_P(Terms, FlagsThatMeanNothingAreRefused) {
   auto terms = client.attr();
-  terms.flags = 4;
+  terms.flags = 8;
   EXPECT_EQ(stm_connection_create(client.domain, &terms, &client.connection), -EINVAL);
 }
 

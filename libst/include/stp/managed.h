@@ -256,7 +256,7 @@ typedef struct stm_connection_attr {
   uint64_t group;       /* any number; 0: none. See stm_region_open_group */
   int64_t receive_wait; /* how long the peer's next message may wait for a receive before the
                            connection ends with -ENOBUFS; 0: for ever */
-  uint32_t flags;       /* STM_ON_ARRIVAL, STM_FRUGAL */
+  uint32_t flags;       /* STM_ON_ARRIVAL, STM_FRUGAL, STM_PATIENT */
   uint32_t reserved;    /* 0 */
 } stm_connection_attr_t;
 
@@ -265,9 +265,11 @@ enum {
                          the pool at once, if as many stay as there are earlier ones without; it is
                          told in its turn. Without this flag, and without a pool, messages take
                          their receives in the order in which they were sent. */
-  STM_FRUGAL = 2      /* one of many connections: the memory that messages pass through goes back to
+  STM_FRUGAL = 2,     /* one of many connections: the memory that messages pass through goes back to
                          the system whenever it holds none, unless the connection is among those of
                          the domain that use theirs first */
+  STM_PATIENT = 4 /* the peer's program may be stopped: operations do not fail after 30 s without
+                     it, but wait for 24 hours if its host answers */
 };
 
 #define STM_PRIVATE_DATA 1024 /* bytes that connect, accept and reject may send along */

@@ -328,6 +328,28 @@ TEST_F(Patience, WhoAsksGetsThePlaceOfOneThatHasBeenSilentForASecond) {
   for (auto* const chandle : connected) st_close(chandle);
 }
 
+// A message that the peer's program does not take, whose Node answers.
+TEST_F(Patience, APatientConnectionWaitsForTheProgramOfItsPeer) {
+  sides_.listen();
+  auto attr = client.attr(1);
+  attr.flags = STM_PATIENT;
+  ASSERT_EQ(stm_connection_create(client.domain, &attr, &client.connection), 0);
+  ASSERT_EQ(stm_connect(client.connection, ":3000", kHour, nullptr, 0), 0);
+  server.connection = server.next(STM_REQUEST).connection;
+  accept();
+  ASSERT_EQ(client.next(STM_CONNECTED).status, 0);
+  await_silence();
+  link->offers = Offers::kAreLost;
+  std::vector<char> bytes(100'000);
+  auto* const memory = client.memory(bytes.data(), bytes.size());
+  ASSERT_EQ(stm_send(client.connection, 3, 0, 0, memory, bytes.data(), bytes.size()), 0);
+  for (int i = 0; i < 15 && client.seen.empty(); ++i) {
+    let_pass(3 * kSecond);
+    await_silence();
+  }
+  EXPECT_TRUE(client.seen.empty());
+}
+
 TEST_F(Patience, AnEndInOrderThatDoesNotComeAboutIsWaitedForThirtySeconds) {
   sides_.establish();
   await_silence();

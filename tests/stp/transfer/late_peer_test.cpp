@@ -74,6 +74,34 @@ TEST_F(SilentUser, a_node_that_says_nothing_is_asked_and_sent_nothing_again) {
   EXPECT_GE(left[Op::kRequestToSend], 2U);
 }
 
+// A program may be stopped, by a debugger say. Its Node answers for it.
+// protocol: 10.11, 10.17, 10.18
+TEST_F(SilentUser, who_is_stopped_is_waited_for_by_a_patient_one) {
+  sequencer.be_patient();
+  ASSERT_EQ(sequencer.write(1, {}, 10'000), 0);  // granted, and never confirmed
+  ASSERT_EQ(sequencer.post_receive(2, kLanding), 0);
+  offer();
+  work();
+  hears = [this](const wire::Header& h) {
+    if (h.op() != Op::kRequestState) return;
+    if (h.d_id != wire::kNoId) return say_state(h, 0);
+    auto rsr = header(Op::kRequestStateResponse);
+    rsr.param = kSlots - 1;
+    rsr.sync = h.sync;
+    rsr.b_num = rsr.d_id = wire::kNoId;
+    say(rsr);
+  };
+  ASSERT_EQ(sequencer.write(3, {}, 10'000), 0);
+  ASSERT_EQ(sequencer.read(4, kLanding), 0);
+  ASSERT_EQ(sequencer.request_region(5, 100, 4), 0);
+  run(kHour);
+  for (const auto& [what, how] : ended) EXPECT_EQ(how.second, 0) << what.second << " has failed";
+  takes = false;
+  ASSERT_EQ(sequencer.write(6, {}, 10'000), 0);
+  run(kHour);
+  EXPECT_FALSE(sequencer.is_stuck());
+}
+
 // The Node takes each request late. The first interval of a millisecond must count from then.
 // protocol: 10.20
 TEST_F(LyingPeer, each_first_repeat_counts_from_the_departure_of_its_request) {
