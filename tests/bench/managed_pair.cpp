@@ -100,7 +100,7 @@ void ManagedPair::put(std::size_t length) {
 }
 
 std::uint64_t ManagedPair::puts_until(const std::atomic<bool>& stop, std::uint32_t window,
-                                      std::size_t length) {
+                                      std::size_t length, ManagedPair* served) {
   std::vector<stm_event_t> events(window);
   std::uint64_t posted = 0, done = 0;
   while (!stop) {
@@ -110,6 +110,7 @@ std::uint64_t ManagedPair::puts_until(const std::atomic<bool>& stop, std::uint32
     const auto told = stm_queue_poll(a_.queue, events.data(), static_cast<int>(window));
     check(told, "stm_queue_poll");
     done += static_cast<std::uint64_t>(told);
+    if (served != nullptr) served->b_.take(0);
   }
   return done;
 }

@@ -40,9 +40,10 @@ class ManagedPair {
                               std::uint32_t window = 64);
   // Polls A's queue `count` times while nothing happens. Not inlined, as puts().
   [[gnu::noinline]] void idle(std::uint32_t count);
-  // Makes puts, a window of them at a time, until `stop`. This thread posts them and polls only A.
-  // Returns how many are complete.
-  std::uint64_t puts_until(const std::atomic<bool>& stop, std::uint32_t window, std::size_t length);
+  // Makes puts, a window of them at a time, until `stop`. This thread posts them, and polls A and
+  // the B of `served`, if any. Returns how many are complete.
+  std::uint64_t puts_until(const std::atomic<bool>& stop, std::uint32_t window, std::size_t length,
+                           ManagedPair* served = nullptr);
   // Polls only B until `stop`, for another thread.
   void serve_until(const std::atomic<bool>& stop);
 
