@@ -21,7 +21,7 @@ inline constexpr std::uint32_t kMaxPutWindow = 1024;  // Blocks into one region
 // until the peer has confirmed them, at most the region's window of them on their way. A put whose
 // memory may still be read, or whose Blocks may still arrive, is not complete. If one fails, its
 // region ends.
-class Puts {
+class alignas(kCacheLine) Puts {
  public:
   Puts(const SequencerConfig& config, Clock& clock, Outbox& outbox, Completions& completions,
        Repeats& repeats, Endings& endings)
@@ -131,15 +131,15 @@ class Puts {
   void abandon(Stream& stream, int status);
   void tell(const Block& block, int status);
 
-  std::map<std::uint32_t, Stream> streams_;  // by the peer's R_id
-  const SequencerConfig& config_;            // each Put needs what follows
+  const SequencerConfig& config_;  // each Put needs this and what follows, in one cache line
   Clock& clock_;
   Outbox& outbox_;
   Completions& completions_;
   Repeats& repeats_;
   Endings& endings_;
-  Stream* recent_ = nullptr;   // found last
-  std::uint32_t waiting_ = 0;  // streams with a Block on its way
+  Stream* recent_ = nullptr;                 // found last
+  std::uint32_t waiting_ = 0;                // streams with a Block on its way
+  std::map<std::uint32_t, Stream> streams_;  // by the peer's R_id
 };
 
 // Gets and FetchOps of this side: owns their pieces until the answers have arrived, in order of

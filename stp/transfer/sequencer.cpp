@@ -38,8 +38,8 @@ struct alignas(kCacheLine) Sequencer::Impl {
   void on_notice(const wire::NoOperation& nop);
 
   // What a Put and its answer need is in seven cache lines: the end of `clock` and the beginning of
-  // `repeats`, from the end of `puts` to the middle of `outbox`, and where `landings` says whether
-  // anything waits.
+  // `repeats`, the beginning of `puts`, from `config` to the middle of `outbox`, and where `landings`
+  // says whether anything waits.
   Ids ids;
   alignas(16) Clock clock;  // so what is needed of it begins with a line
   Repeats repeats;
@@ -47,8 +47,8 @@ struct alignas(kCacheLine) Sequencer::Impl {
   const SequencerConfig config;
   Completions completions{outbox};
   Outbox outbox{clock};
-  Gets gets{config, clock, outbox, completions, repeats};
   Landings landings{config, clock, outbox, completions, endings};
+  Gets gets{config, clock, outbox, completions, repeats};
   Endings endings{outbox, completions, repeats};
   WritesOut writes{config, clock, ids, outbox, completions, repeats, endings};
   Asks asks{config, clock, ids, outbox, completions, repeats, endings, puts};
@@ -61,8 +61,8 @@ void Sequencer::fetch_ahead(unsigned step) const {
   const auto& self = *impl_;
   if (step == 0) {
     fetch_line(&self.repeats);
-    fetch_lines(&self.puts, &self.outbox.departures());
-    fetch_line(&self.outbox.departures());
+    fetch_line(&self.puts);
+    fetch_lines(&self.config, &self.outbox.departures());
     return fetch_line(&self.landings.offers);
   }
   if (step == 2) return self.puts.fetch_blocks_ahead();
