@@ -117,13 +117,15 @@ TEST(EarlyMessages, ThatNobodyWantsCostReceivesOfOthersLittle) {
   const auto time_to_look = [](std::uint64_t messages, bool directed, std::uint64_t ignore) {
     Early early;
     for (std::uint64_t i = 0; i < messages; ++i) early.add(message(1, i, i));
-    const auto began = time_now();
-    for (std::uint64_t i = 0; i < kReceives; ++i) {
+    const auto look = [&](std::uint64_t i) {
       // Some want any tag of a few, as programs of MPI do.
       auto wanted = receive(std::uint64_t{1} << 40 | (ignore != 0 ? i % 4 << 20 : i), ignore);
       if (directed) wanted.source = address(2);
       EXPECT_EQ(early.find(wanted), nullptr);
-    }
+    };
+    for (std::uint64_t i = 0; i < 4; ++i) look(i);  // each of them looks at all once
+    const auto began = time_now();
+    for (std::uint64_t i = 0; i < kReceives; ++i) look(i);
     return time_now() - began;
   };
   for (const bool directed : {true, false})
