@@ -271,7 +271,7 @@ class Path : public ListHook<HasRoom>, public TimerNode {
   }
   // As PathWindow::arrived(), before the bytes are settled.
   void arrived(std::uint64_t bytes, Time delay, Time now) {
-    const bool full = (waits() && is_due(now)) || 2 * charged_ >= window_.bytes();
+    const bool full = !waiting_.empty() || 2 * charged_ >= window_.bytes();
     window_.arrived(bytes, delay, full ? PathWindow::Use::kBinds : PathWindow::Use::kLittle, now);
   }
   void lost(Time now) { window_.lost(now); }

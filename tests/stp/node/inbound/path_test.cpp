@@ -93,21 +93,6 @@ TEST_F(PathTest, a_window_that_is_known_leaves_in_nine_tenths_of_a_round_trip) {
               kMicrosecond * 10);
 }
 
-// What waits until it is due does not wait for room.
-// protocol: 13.11, 13.18
-TEST_F(PathTest, a_window_of_which_little_is_used_does_not_grow_though_a_cts_is_not_due) {
-  constexpr Time kTrip = 20 * kMillisecond, kNow = kSecond;
-  constexpr std::uint64_t kUsed = 4 * kPathStu;
-  path->grant(kUsed);
-  path->arrived(kPathStu, kTrip, kNow);
-  path->leaves(kUsed, kNow);
-  path->wait(7, kPathStu);
-  path->arrived(kPathStu, kTrip, kNow + 1);
-  EXPECT_FALSE(path->has_room(kPathWindow - kUsed + 1)) << "it is as large as it was";
-  path->arrived(kPathStu, kTrip, path->due());
-  EXPECT_TRUE(path->has_room(kPathWindow - kUsed + 1)) << "it waits for its turn";
-}
-
 // protocol: 13.18
 TEST_F(PathTest, of_less_than_ten_milliseconds_is_not_spread) {
   path->grant(kPathWindow / 2);
