@@ -42,6 +42,20 @@ TEST_F(PcapngTest, AnEmptyTraceIsValid) {
   EXPECT_TRUE(read().empty());
 }
 
+// As --pcap of two stpd, or stpctl trace beside it.
+TEST_F(PcapngTest, TwoTracesAreNotWrittenIntoOneFile) {
+  std::string error;
+  auto first = create();
+  write(*first, 100);
+  EXPECT_EQ(PcapngWriter::create(path, {}, error), nullptr);
+  EXPECT_EQ(error, path + ": another trace is written there at present");
+  first.reset();
+  EXPECT_EQ(read().size(), 1U);
+  EXPECT_NE(PcapngWriter::create(path, {}, error), nullptr) << error;
+  const auto one = PcapngWriter::create("/dev/null", {}, error);
+  EXPECT_NE(PcapngWriter::create("/dev/null", {}, error), nullptr) << error;
+}
+
 TEST_F(PcapngTest, FramesComeBackWithTheirTimes) {
   constexpr std::size_t kFrames = 300;
   {

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "libst/ipc/requests.h"
+#include "libst/os/write_alone.h"
 #include "stp/base/start_thread.h"
 #include "tools/cli/app.h"
 #include "tools/cli/say.h"
@@ -59,9 +60,8 @@ void begin(DaemonClient& daemon, const Options& options, bool stays) {
   const auto known = daemon.ask(ask::TraceStatus{}, status);
   if (known != 0 && known != -ENOENT) refuse(known);
   if (known == 0 && status.trace.finished == 0) refuse(-EBUSY);
-  os::UniqueFd const file(
-      ::open(options.out.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK, 0644));
-  if (!file) throw Failure(options.out + ": " + std::strerror(errno));
+  const auto file = os::open_to_write_alone(options.out, O_NONBLOCK);
+  if (!file) throw Failure(options.out + ": " + os::why_not_to_write(errno));
   ask::TraceStart request{};
   request.trace.max_frames = options.frames;
   request.trace.nanoseconds = static_cast<std::uint64_t>(options.seconds * kNanoseconds);

@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "libst/os/write_alone.h"
 #include "stp/base/mutex.h"
 #include "stp/base/start_thread.h"
 
@@ -229,11 +230,11 @@ PcapngWriter::State::State(os::UniqueFd opened, const Options& options)
 
 std::unique_ptr<PcapngWriter> PcapngWriter::create(const std::string& path, Options options,
                                                    std::string& error) {
-  os::UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  auto file = os::open_to_write_alone(path);
   const auto header = file_header(options);
   const auto written = file ? ::write(file.get(), header.data(), header.size()) : -1;
   if (written != static_cast<ssize_t>(header.size())) {
-    error = path + ": " + std::strerror(written < 0 ? errno : ENOSPC);
+    error = path + ": " + os::why_not_to_write(written < 0 ? errno : ENOSPC);
     return nullptr;
   }
   auto state = std::make_shared<State>(std::move(file), options);
