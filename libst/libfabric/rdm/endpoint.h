@@ -92,8 +92,9 @@ class Outgoing final : public SendingConnection {
   }
   // It can be posted now: an operation may wait for what the peer says when it accepts.
   [[nodiscard]] bool may_begin(const Op& op) const {
-    return up_ || ended_ || (dialed_ && op.action == Action::kMessage);
+    return up_ || (dialed_ && op.action == Action::kMessage);
   }
+  void fails_before_up(Op& op);
   int begin(Op& op);
   int begin_several(Op& op);
   // Of the late ones.

@@ -71,8 +71,9 @@ int Outgoing::post(Op& op) {
   if (op.injected && !op.in_steps) op.stm_flags |= STM_LAZY;
   if (gathered_ != nullptr)
     if (const auto error = send_gathered(); error != 0) return error;
-  if (waiting_.empty() && may_begin(op)) return begin(op);
+  if (up_ || ended_) return begin(op);
   waiting_.push_back(&op);
+  flush();
   return 0;
 }
 
@@ -188,8 +189,17 @@ void Outgoing::flush() {
   while (!waiting_.empty() && may_begin(*waiting_.front())) {
     auto& op = *waiting_.front();
     waiting_.pop_front();
-    if (const auto error = begin(op); error != 0) part_done(op, error);
+    const auto error = begin(op);
+    if (error != 0 && !up_) return fails_before_up(op);
+    if (error != 0) part_done(op, error);
   }
+}
+
+// The event of the connection's end follows: what is lost with it is told together, and with its
+// reason.
+void Outgoing::fails_before_up(Op& op) {
+  dialed_ = false;  // nothing else begins
+  waiting_.push_front(&op);
 }
 
 void Outgoing::part_done(Op& op, int status) {
@@ -197,6 +207,7 @@ void Outgoing::part_done(Op& op, int status) {
     inform(FI_LOG_EP_DATA, kCopiedIsLost);
     return endpoint_.never_arrived(peer_, status);
   }
+  if (status != 0 && !up_ && !ended_) return fails_before_up(op);
   if (op.action == Action::kAsk) return ask_done(op, status);
   // The peer waits for what has been announced to it.
   if (status != 0 && op.action == Action::kLaned && lane_.is_open()) {
@@ -280,6 +291,7 @@ void Outgoing::dialed() {
 }
 
 void Outgoing::give_up(int status) {
+  ended_ = true;
   reads_.clear();
   for (auto* const op : std::exchange(waiting_, {})) part_done(*op, status);
   if (auto* const op = std::exchange(gathered_, nullptr); op != nullptr) part_done(*op, status);
