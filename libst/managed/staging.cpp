@@ -82,7 +82,8 @@ void StagingArea::Unmap::operator()(std::byte* memory) const {
 StagingArea::Wanted StagingArea::wanted() const {
   Wanted what;
   if (blocks_.free.empty()) what.blocks = std::clamp(blocks_.made, kFewest, kMost);
-  if (wants_ring_ || rings_.made == 0) what.rings = std::clamp(rings_.made, kFewest, kMostRings);
+  const bool lacks_ring = wants_ring_ && rings_.free.empty();
+  if (lacks_ring || rings_.made == 0) what.rings = std::clamp(rings_.made, kFewest, kMostRings);
   if (pages_.is_wanted() || pages_.blocks() == 0)
     what.page_blocks = std::clamp(pages_.blocks(), kFewestPages, kMostRings);
   return what;
@@ -110,8 +111,11 @@ int StagingArea::grow(const std::shared_ptr<Domain>& domain) {
   {
     const Lock guard(domain->mutex());
     what = wanted();
+    if (what.bytes() == 0) {  // others have given some back meanwhile
+      wants_block_ = wants_ring_ = false;
+      return 0;
+    }
   }
-  if (what.bytes() == 0) return 0;
   const auto align = std::size_t{1} << domain->bufsize();
   const auto size = (what.bytes() + align - 1) / align * align;
   const auto room = size + align;

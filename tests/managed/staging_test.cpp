@@ -112,6 +112,22 @@ TEST_F(Stagings, GrowOnlyByWhatIsWanted) {
   EXPECT_EQ(take_pages(), 4 * SendPages::kBlock);
 }
 
+// Else whoever provides it would do so again and again.
+TEST_F(Stagings, WhatIsThereAgainIsWantedNoMore) {
+  endpoint();
+  ASSERT_EQ(grow(), 0);
+  const auto blocks = take_all();
+  const auto rings = take_rings();
+  area.want_block();
+  EXPECT_TRUE(area.is_wanted());
+  area.give_back(blocks[0]);
+  area.give_back(rings[0]);
+  const auto maps = link->count(Kind::kMap);
+  ASSERT_EQ(grow(), 0);
+  EXPECT_EQ(link->count(Kind::kMap), maps);
+  EXPECT_FALSE(area.is_wanted());
+}
+
 // However many peers use their small rings.
 TEST_F(Stagings, OnlySoManyConnectionsWithSmallRingsGetOthers) {
   endpoint();
