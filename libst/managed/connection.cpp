@@ -65,7 +65,7 @@ int Connection::send_at_once(const Pieces& bytes) {
 
 void Connection::has_posted() {
   domain_->mutex().is_held();
-  send_soon();
+  if (!domain_->joins_burst(entry_)) send_soon();
   if (session_->eager_in.session_waits()) [[unlikely]] {
     domain_->visit(*this);
     domain_->look_before(domain_->time());

@@ -164,6 +164,15 @@ class Domain : public std::enable_shared_from_this<Domain> {
   // The connection has something to send. Consecutive posts leave together: the first one at once
   // or with a burst, the others with the next turn of any thread.
   void send_soon(Connection& connection) STP_REQUIRES(mutex_);
+  // The same in most cases, for one more post of a connection that has something to send already:
+  // it leaves together with what waits. False: call send_soon().
+  [[nodiscard]] bool joins_burst(const Agenda::Entry& entry) STP_REQUIRES(mutex_) {
+    const bool waits = entry.unsent && has_unsent_.load(std::memory_order_relaxed);
+    if (!waits || in_turn_ || in_list_ || waiters_ != 0) return false;
+    if ((posts_ + 1) % kBurst == 0) return false;
+    ++posts_;
+    return true;
+  }
   // Holds back what is posted while it exists, then sends it together. Under the domain's mutex.
   class PostingList {
    public:
@@ -281,6 +290,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   std::vector<Agenda::Entry*> gone_ STP_GUARDED_BY(mutex_);
   std::vector<Connection*> unsent_ STP_GUARDED_BY(mutex_);  // with something to send
   std::atomic<bool> has_unsent_{false};                     // and nobody has been told yet
+  static constexpr unsigned kBurst = 32;                    // the most posts that are sent together
   bool in_turn_ STP_GUARDED_BY(mutex_) = false;
   bool in_list_ STP_GUARDED_BY(mutex_) = false;
   // The program takes several events at a time: expect it to post as many and poll again.

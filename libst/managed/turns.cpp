@@ -195,9 +195,8 @@ namespace {
 
 // ---- turns of a domain: which connections to visit, and when to send what they have posted ----
 
-// The most posts that are sent together. If the program does nothing more, the domain's thread
-// sends them: when it resumes (kHandover) or after kLongestBurst.
-constexpr unsigned kBurst = 32;
+// If the program does nothing more, the domain's thread sends what was posted: when it resumes
+// (kHandover) or after kLongestBurst.
 constexpr std::size_t kLongBurst = 60'000;  // bytes, of lists
 constexpr Time kLongestBurst = 200 * kMicrosecond;
 

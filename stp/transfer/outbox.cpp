@@ -149,7 +149,7 @@ inline void Outbox::hand_out(SendEntry& out) {
   }
   next.copy_to(out);
   if (next.may_not_ask()) {
-    hand_out_put(out);
+    hand_out_put(next, out);
   } else {
     end_run();
     const auto& h = next.header;
@@ -167,8 +167,7 @@ inline void Outbox::hand_out(SendEntry& out) {
 
 // It is a short Put, which asks for an answer only if it must.
 // protocol: 9.27
-inline void Outbox::hand_out_put(SendEntry& out) {
-  const auto& put = queue_.front();
+inline void Outbox::hand_out_put(const Outgoing& put, SendEntry& out) {
   const auto wanted = [](const Outgoing& of) { return of.header.has(flag::kSendState); };
   const auto later = [&] {
     if (queue_.size() == 1) return false;

@@ -213,7 +213,7 @@ class Outbox {
   // The request of that number, as long as it has not been handed out.
   [[nodiscard]] SendEntry* waiting(std::uint64_t number);
   void hand_out(SendEntry& out);
-  void hand_out_put(SendEntry& out);
+  void hand_out_put(const Outgoing& put, SendEntry& out);
   void end_run();
   std::uint32_t take(Run& run, std::uint32_t count);
 

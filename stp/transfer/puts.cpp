@@ -93,7 +93,7 @@ void Puts::send(Stream& stream) {
   while (stream.sent < stream.blocks.size() && stream.sent < stream.window) {
     const auto index = stream.sent++;
     const auto& block = stream.blocks[index];
-    send_block(stream, index, !block.quiet || must_ask(stream, block));
+    send_block(stream, block, index, !block.quiet || must_ask(stream, block));
   }
   STP_ASSERT(stream.sent <= stream.blocks.size() && stream.sent <= stream.window,
              "no more Blocks are on their way than there are, and than the window holds");
@@ -131,9 +131,8 @@ void Puts::stop_waiting(Stream& stream) {
 }
 
 // protocol: 9.10, 9.27
-void Puts::send_block(Stream& stream, std::uint32_t index, bool asks) {
+void Puts::send_block(Stream& stream, const Block& block, std::uint32_t index, bool asks) {
   STP_ASSERT(index < stream.sent, "a Block that is sent is counted");
-  const auto& block = stream.blocks[index];
   STP_ASSERT(block.offset + block.length <= stream.length, "a Block lies within its region");
   const auto to = Address::from_linear(stream.start + block.offset, config_.remote_bufsize);
   // Silent, unless it should wake its receiver: nobody waits for its header there.
@@ -205,7 +204,7 @@ void Puts::on_progress(Stream& stream, const wire::RequestStateResponse& rsr) {
   if (done == 0) {
     if (!answers) return;
     if (lost) {
-      send_block(stream, 0, true);
+      send_block(stream, stream.blocks.front(), 0, true);
       stream.awaited.number = outbox_.last_number();
     }
     return repeats_.answered(stream.awaited);

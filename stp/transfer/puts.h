@@ -123,7 +123,7 @@ class alignas(kCacheLine) Puts {
   void wait(Stream& stream);
   void stop_waiting(Stream& stream);
   bool must_ask(Stream& stream, const Block& block);
-  void send_block(Stream& stream, std::uint32_t index, bool asks);
+  void send_block(Stream& stream, const Block& block, std::uint32_t index, bool asks);
   void ask_about(Stream& stream);
   void confirm(Stream& stream);
   void on_progress(Stream& stream, const wire::RequestStateResponse& rsr);
