@@ -241,19 +241,12 @@ std::size_t UdpSender::next_run() {
   return count;
 }
 
-// What the favored station gets many at a time leaves by its socket, too. A lone one does in
-// send_lone().
 void UdpSender::choose_socket(std::span<const Datagram> run) {
   Presence presence = run.front().presence;
   if (presence != Presence::kProven)
     for (const Datagram& each : run) presence = std::min(presence, each.presence);
   by_ = presence == Presence::kProven || !says_own() ? &socket_ : &socket_.by(presence);
   leaves_ = &departures_[by_ == &socket_ ? 0 : static_cast<std::size_t>(presence)];
-  if (presence != Presence::kProven || run.size() == 1 || run.front().may_be_marked) return;
-  UdpSocket* const favored = socket_.segments() ? favored_.socket_to(run.front().to) : nullptr;
-  if (favored == nullptr) return;
-  by_ = favored;
-  leaves_ = &departures_.back();
 }
 
 // A connected socket at all addresses has one for what does not say which it is from.
@@ -283,7 +276,7 @@ std::size_t UdpSender::send_run(std::span<Datagram> run, Time now) {
     full_since_ = kNever;
     return settled;
   }
-  if (by_ != &socket_ && !by_favored()) {  // nobody waits for who may not be there
+  if (by_ != &socket_) {  // nobody waits for who may not be there
     counters_.doubted += run.size();
     return run.size();
   }
@@ -304,14 +297,13 @@ bool UdpSender::is_crowded(std::span<const Datagram> run, Time now) {
 [[gnu::noinline]] std::size_t UdpSender::send_crowded(std::span<Datagram> run, Time now) {
   const MacAddr& station = run.front().to;
   auto way = leaves_->way_to(station, now);
-  const bool is_there = by_ == &socket_ || by_favored();
-  UdpSocket* const asking = is_there ? socket_.asking() : by_;
+  UdpSocket* const asking = by_ == &socket_ ? socket_.asking() : by_;
   if (way == Departures::Way::kUnknown && asking != nullptr && says_own()) {
     const int error = ask(run.first(1), *asking, now);
     if (error == 0) return 1;
     if (error == EAGAIN && !leaves_->has_left(station, now)) {
       // Who sends a lot tries again more often than who may not be there.
-      if (is_there) leaves_->note(station, false, now);
+      if (by_ == &socket_) leaves_->note(station, false, now);
       way = Departures::Way::kKept;
     }
   }
@@ -345,35 +337,19 @@ std::size_t UdpSender::send_to(const InternetAddress& to, std::span<Datagram> ru
     favored_.sent(run.front().to, *to_, now);
     return 1;
   }
-  if (by_favored()) {
-    if (send_joined(run) >= 0) {
-      counters_.favored += run.size();
-      return count_sent(run, now);
-    }
-    const int error = errno;
-    if (error == EAGAIN) return 0;
-    failed_alone(*by_, error, now);
-    by_ = &socket_;
-    leaves_ = &departures_.front();
-  }
   UdpSocket::Attempts attempts;
   for (;;) {
     const int sent = run.size() > 1 && socket_.segments() ? send_joined(run) : send_singly(run);
-    if (sent >= 0) return count_sent(run.first(static_cast<std::size_t>(sent)), now);
+    if (sent >= 0) {
+      ++counters_.calls;
+      counters_.datagrams += static_cast<std::size_t>(sent);
+      socket_.count_sent(to, run.front().size(), now);
+      if (run.size() == 1 && run.front().connected) favored_.sent(run.front().to, *to_, now);
+      return static_cast<std::size_t>(sent);
+    }
     const int error = errno;
     if (!by_->is_of_earlier(error, attempts, now)) return settle(error, to, run, now);
   }
-}
-
-// By one call. Returns how many.
-std::size_t UdpSender::count_sent(std::span<const Datagram> sent, Time now) {
-  const Datagram& first = sent.front();
-  ++counters_.calls;
-  counters_.datagrams += sent.size();
-  socket_.count_sent(to_->address, first.size(), now);
-  if (first.connected && (sent.size() == 1 || !first.may_be_marked))
-    favored_.sent(first.to, *to_, now);
-  return sent.size();
 }
 
 // To the favored station. False: by the link's socket, which finds out what is wrong, if anything
@@ -486,12 +462,10 @@ std::size_t UdpSender::begin_control(const Datagram& first) {
 
 // Returns the number that was sent, or -1: see errno.
 int UdpSender::send_joined(std::span<Datagram> run) {
-  const std::size_t before = by_favored() ? 0 : CMSG_ALIGN(begin_control(run.front()));
+  const std::size_t before = CMSG_ALIGN(begin_control(run.front()));
   msghdr message{};
-  if (!by_favored()) {
-    message.msg_name = &to_->name;
-    message.msg_namelen = to_->length;
-  }
+  message.msg_name = &to_->name;
+  message.msg_namelen = to_->length;
   message.msg_iov = pieces_.data();
   message.msg_iovlen = list_pieces(run);
   message.msg_control = control_.data();

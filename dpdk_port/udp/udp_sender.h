@@ -70,12 +70,10 @@ class UdpSender {
   std::size_t next_run();
   void choose_socket(std::span<const Datagram> run);
   bool says_own();
-  [[nodiscard]] bool by_favored() const { return leaves_ == &departures_.back(); }
   [[nodiscard]] bool is_crowded(std::span<const Datagram> run, Time now);
   std::size_t send_crowded(std::span<Datagram> run, Time now);
   int ask(std::span<Datagram> first, UdpSocket& socket, Time now);
   std::size_t send_run(std::span<Datagram> run, Time now);
-  std::size_t count_sent(std::span<const Datagram> sent, Time now);
   std::size_t send_to(const InternetAddress& to, std::span<Datagram> run, Time now);
   bool send_lone(const Datagram& lone, Time now);
   void failed_alone(UdpSocket& socket, int error, Time now);
@@ -102,11 +100,10 @@ class UdpSender {
   Time full_since_ = kNever;
   RecentGoal::Address* to_ = nullptr;  // the station that is being sent to
   UdpSocket* by_ = &socket_;           // the socket that sends to it
-  // By Presence; and of the favored station's.
-  std::array<Departures, 4> departures_{Departures(system_random()), Departures(system_random()),
-                                        Departures(system_random()), Departures(system_random())};
-  Departures* leaves_ = &departures_[0];  // of by_
-  bool asks_ = false;                     // whether what is being sent leaves
+  std::array<Departures, 3> departures_{Departures(system_random()), Departures(system_random()),
+                                        Departures(system_random())};  // by Presence
+  Departures* leaves_ = &departures_[0];                               // of by_
+  bool asks_ = false;  // whether what is being sent leaves
   std::vector<std::byte> gathered_ = std::vector<std::byte>(kLongestDatagram);
   std::array<iovec, 2 * kBurstSize> pieces_{};
   std::array<mmsghdr, kBurstSize> messages_{};

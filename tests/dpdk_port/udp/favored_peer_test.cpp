@@ -416,8 +416,6 @@ TEST(FavoredPeer, IsNoneWhoseMuchAtATimeIsAnswered) {
   }
   EXPECT_EQ(counter(*pair.b.port, "udp_tx_favored"), 0U);
   EXPECT_EQ(counter(*pair.b.port, "udp_rx_joined"), 2U * kEnough * kFrames);
-  EXPECT_GT(counter(*pair.a.port, "udp_tx_favored"), kEnough * kFrames / 2)
-      << "whoever sends it and gets lone answers has a socket for that";
 }
 
 TEST(FavoredPeer, ThatEndsIsToldOfAndFoundAgain) {
