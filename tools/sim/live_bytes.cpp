@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/sim/simulation.h"
+#include "tools/sim/live_bytes.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define STP_SANITIZER_HEAP
@@ -16,7 +16,7 @@ extern "C" std::size_t __sanitizer_get_current_allocated_bytes();
 #include <malloc.h>
 #endif
 
-namespace stp::sim {
+namespace stp::test {
 
 std::size_t live_bytes() {
 #ifdef STP_SANITIZER_HEAP
@@ -27,4 +27,4 @@ std::size_t live_bytes() {
 #endif
 }
 
-}  // namespace stp::sim
+}  // namespace stp::test

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "tools/sim/live_bytes.h"
+
 namespace stp::sim {
 namespace {
 
@@ -163,7 +165,7 @@ SoakResult play_soak(Time span, std::uint64_t seed) {
   SoakResult result;
   std::vector<std::size_t> heap;
   heap.reserve(scenario.cycles);
-  scenario.session_over = [&] { heap.push_back(live_bytes()); };
+  scenario.session_over = [&] { heap.push_back(test::live_bytes()); };
   auto played = simulate(scenario, dice);
   result.failures = std::move(played.failures);
   result.simulated = played.simulated;

@@ -301,7 +301,4 @@ inline constexpr std::size_t kSoakSlack = std::size_t{32} << 10;
 // Nothing else may run in this process, because its whole heap is measured.
 SoakResult play_soak(Time span, std::uint64_t seed);
 
-// Bytes of the heap in use, as counted by the allocator of this build.
-std::size_t live_bytes();
-
 }  // namespace stp::sim
