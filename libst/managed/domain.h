@@ -26,7 +26,6 @@
 #include "libst/managed/queue.h"
 #include "libst/managed/staging.h"
 #include "libst/managed/turns.h"
-#include "libst/managed/wrong_keys.h"
 
 namespace stp::managed {
 
