@@ -516,6 +516,12 @@ void Dialers::stop(LinkLock& lock, const Owner& owner) {
   while (find() != now_.end()) lock.wait(changed_);
 }
 
+void Dialers::forget(const Owner& owner) {
+  mutex_.is_held();
+  for (auto& each : now_)
+    if (each.owner == &owner) each.owner = nullptr;
+}
+
 bool Dialers::is_silent(const Dial& dial) const {
   return !silent_.empty() && silent_.contains(dialed_host(dial));
 }
@@ -552,10 +558,9 @@ void Dialers::run() {
     const auto now = now_.insert(now_.end(), {dial.owner, dial.connection, is_silent(dial)});
     const auto status = lock.without([&] { return connect_(dial); });
     note(dial, status);
-    if (status != 0)
-      dial.owner->not_dialed(status);
-    else
-      dial.owner->dialed();
+    const auto is_there = now->owner != nullptr;
+    if (is_there && status != 0) dial.owner->not_dialed(status);
+    if (is_there && status == 0) dial.owner->dialed();
     now_.erase(now);
     changed_.notify_all();
   }

@@ -300,6 +300,8 @@ class Dialers {
   bool hurry(std::chrono::steady_clock::time_point now);
   // Afterwards none connects for `owner`. If one does now, the connection is closed.
   void stop(LinkLock& lock, const Owner& owner);
+  // It ends, after an event of its connection: it is not told that the connect has begun.
+  void forget(const Owner& owner);
 
  private:
   struct Dialing {

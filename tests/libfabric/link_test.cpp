@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <memory>
 #include <semaphore>
 #include <string>
 #include <thread>
@@ -530,10 +531,12 @@ class Caller final : public fi::Owner {
   void arrived(fi::RxBuffer&, const stm_event_t&) override {}
   void serve(const stm_event_t&) override {}
   void part_done(fi::Op&, int) override {}
+  void dialed() override { ++dialed_; }
   [[nodiscard]] int status() const { return status_; }
+  [[nodiscard]] int dialed_times() const { return dialed_; }
 
  private:
-  int status_ = 0;
+  int status_ = 0, dialed_ = 0;
   std::counting_semaphore<>& heard_;
 };
 
@@ -607,6 +610,28 @@ TEST_F(FiDialers, NewHostsThatDoNotAnswerHoldUpOthersForAMoment) {
   hurry(now + std::chrono::seconds(1));
   EXPECT_TRUE(begun_.try_acquire_for(kPatience));
   give_up(Dialers::kMost);
+}
+
+// The connection may have been refused before the thread that has begun it goes on.
+TEST_F(FiDialers, WhoHasEndedMeanwhileIsToldNothing) {
+  for (const auto status : {0, -EHOSTUNREACH})
+    for (const auto ends : {true, false}) {
+      std::unique_ptr<Dialers> dialers;
+      dialers = std::make_unique<Dialers>(mutex_, [&](const fi::Dial&) {
+        const LinkLock lock(mutex_);
+        if (ends) dialers->forget(caller_);
+        begun_.release();
+        return status;
+      });
+      {
+        const LinkLock lock(mutex_);
+        dialers->dial({.owner = &caller_, .connection = nullptr, .peer = "there:1", .data = {}});
+      }
+      begun_.acquire();
+      dialers.reset();  // its thread has ended
+      EXPECT_EQ(caller_.dialed_times(), status == 0 && ends ? 0 : 1);
+      EXPECT_EQ(caller_.status(), status != 0 && !ends ? status : 0);
+    }
 }
 
 TEST_F(FiDialers, AHostThatAnswersAgainIsOneOfTheOthers) {

@@ -48,6 +48,7 @@ Outgoing::Outgoing(Endpoint& endpoint, const Address& peer)
 Outgoing::~Outgoing() {
   endpoint_.link().stop_awaiting(*this);
   endpoint_.link().stop_leaving(*this);
+  endpoint_.link().dialers().forget(*this);
   question_.release();
   for (auto* const word : words_) endpoint_.words().give_back(*word, false);
 }
