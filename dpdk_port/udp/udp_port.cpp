@@ -68,7 +68,9 @@ class UdpReceiver {
   // While the favored station's socket had something within kRecent calls, and the link's was
   // empty, the link's is left out so many times in a row: more often where it has had nothing for
   // kQuiet calls, and where the favored one has just had something, which somebody may wait for.
+  // But not for longer than that time: turns that send much are long.
   static constexpr unsigned kLeftOut = 3, kLeftOutOfQuiet = 31, kLeftOutOfBusy = 8;
+  static constexpr Time kLongestLeftOut = 100 * kMicrosecond;
   static constexpr unsigned kRecent = 64, kQuiet = 64, kAskAll = 1'000;
 
   // A socket, and the address of this host that its datagrams come to, unless they tell.
@@ -81,7 +83,7 @@ class UdpReceiver {
   };
   unsigned run(Source& from, Engine& engine, Tap* tap, Time now);
   unsigned run_favored(Engine& engine, Tap* tap, Time now, bool is_idle);
-  bool leaves_link_out(unsigned moved);
+  bool leaves_link_out(unsigned moved, Time now);
   int receive(const Source& from, Time now);
   int ask(const Source& from, std::size_t most);
   int ask_for_plain(int fd);
@@ -97,6 +99,7 @@ class UdpReceiver {
   Source link_{.socket = socket_, .kept = &kept_};
   unsigned left_out_ = kAskAll;
   unsigned empty_calls_ = 0, empty_link_calls_ = 0;  // in a row
+  Time asked_ = 0;                                   // the link's socket
   RecentSource source_;
   UdpWays& ways_;
   const MacAddr own_;
@@ -159,19 +162,21 @@ unsigned UdpReceiver::run(Engine& engine, Tap* tap, Time now, bool is_idle) {
     return earlier + run_favored(engine, tap, now, is_idle);
   }
   const unsigned moved = run_favored(engine, tap, now, is_idle);
-  if (leaves_link_out(moved)) return moved;
+  if (leaves_link_out(moved, now)) return moved;
   left_out_ = 0;
+  asked_ = now;
   const unsigned others = run(link_, engine, tap, now);
   empty_link_calls_ = others == 0 ? empty_link_calls_ + 1 : 0;
   return moved + others;
 }
 
 // `moved`: of the favored station's socket.
-bool UdpReceiver::leaves_link_out(unsigned moved) {
+bool UdpReceiver::leaves_link_out(unsigned moved, Time now) {
   empty_calls_ = moved == 0 ? empty_calls_ + 1 : 0;
   const unsigned most =
       (empty_link_calls_ < kQuiet ? kLeftOut : kLeftOutOfQuiet) + (moved == 0 ? 0 : kLeftOutOfBusy);
-  return link_.was_empty && empty_calls_ < kRecent && left_out_++ < most;
+  return link_.was_empty && empty_calls_ < kRecent && now - asked_ < kLongestLeftOut &&
+         left_out_++ < most;
 }
 
 unsigned UdpReceiver::run_favored(Engine& engine, Tap* tap, Time now, bool is_idle) {

@@ -198,6 +198,22 @@ TEST(FavoredPeer, OthersAreHeardThoughSomethingComesFromItInEachTurn) {
   EXPECT_LE(turns_until_heard(pair, send), 40U);
 }
 
+// Turns that send much are long.
+TEST(FavoredPeer, OthersAreHeardWithinAWhileHoweverLongATurnTakes) {
+  FavoredPair pair;
+  ASSERT_NO_FATAL_FAILURE(pair.favor());
+  const auto turn_for = [&pair](Time length) {
+    pair.b.engine.send(frame_of(kData, pair.a_at_b, pair.b.mac(), 100, 1));
+    pair.b.turn();
+    pair.a.ahead += length;
+  };
+  for (unsigned i = 0; i < 1'000; ++i) {
+    turn_for(0);
+    pair.a.turn();
+  }
+  EXPECT_LE(turns_until_heard(pair, [&] { turn_for(30 * kMicrosecond); }), 5U);
+}
+
 TEST(FavoredPeer, GivesWayToWhoGetsMore) {
   FavoredPair pair;
   ASSERT_NO_FATAL_FAILURE(pair.favor());
