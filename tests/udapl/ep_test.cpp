@@ -224,6 +224,37 @@ TEST_P(EpTest, AnRspTakesOneRequestForItsEp) {
   EXPECT_EQ(DatSide::next(*client.connect).number, EventNumber::kNonPeerRejected);
 }
 
+// Each IA has a mutex of its own.
+TEST_P(EpTest, NothingIsMadeOfWhatAnotherIaHas) {
+  const auto& own = client;
+  std::shared_ptr<Srq> foreign;
+  ASSERT_EQ(Srq::create(*server.ia, server.pz, {.max_recv_dtos = 4}, foreign), Result::kSuccess);
+  std::shared_ptr<Ep> ep;
+  for (const auto& parts : {Ep::Parts{server.pz, own.recv, own.request, own.connect, nullptr},
+                            Ep::Parts{own.pz, server.recv, own.request, own.connect, nullptr},
+                            Ep::Parts{own.pz, own.recv, server.request, own.connect, nullptr},
+                            Ep::Parts{own.pz, own.recv, own.request, server.connect, nullptr},
+                            Ep::Parts{own.pz, own.recv, own.request, own.connect, foreign}})
+    EXPECT_EQ(Ep::create(*own.ia, parts, own.attr, ep), Result::kInvalidHandle);
+  ep = client.make_ep();
+  EXPECT_EQ(ep->modify({nullptr, server.recv, nullptr, nullptr, nullptr}, nullptr),
+            Result::kInvalidHandle);
+  std::shared_ptr<Lmr> lmr;
+  EXPECT_EQ(Lmr::create(*own.ia, server.pz, {client.buffer.data(), 64, kLocalRead, false}, lmr),
+            Result::kInvalidHandle);
+  std::shared_ptr<Rmr> rmr;
+  EXPECT_EQ(Rmr::create(*own.ia, server.pz, rmr), Result::kInvalidHandle);
+  EXPECT_EQ(Srq::create(*own.ia, server.pz, {.max_recv_dtos = 4}, foreign), Result::kInvalidHandle);
+  EXPECT_EQ(ServicePoint::create_psp(*own.ia, 3000, server.requests, psp), Result::kInvalidHandle);
+  EXPECT_EQ(ServicePoint::create_rsp(*server.ia, 3000, server.requests, ep, psp),
+            Result::kInvalidHandle);
+  std::shared_ptr<Cno> cno;
+  ASSERT_EQ(Cno::create(*server.ia, {}, cno), Result::kSuccess);
+  std::shared_ptr<Evd> evd;
+  EXPECT_EQ(Evd::create(*own.ia, 4, cno, kStreamDto, evd), Result::kInvalidHandle);
+  EXPECT_EQ(client.recv->modify_cno(cno), Result::kInvalidHandle);
+}
+
 TEST_P(EpTest, WhatIsInUseCannotBeFreed) {
   connect();
   EXPECT_EQ(client.pz->free(), Result::kInvalidState);

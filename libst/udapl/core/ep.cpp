@@ -51,9 +51,9 @@ Result Ep::create(Ia& ia, const Parts& parts, const EpAttr& attr, std::shared_pt
 
 Result Ep::check_parts() const {
   const auto& [pz, recv, request, connect, srq] = parts_;
-  if (pz->freed() || (srq && srq->freed())) return Result::kInvalidHandle;
+  if (!pz->is_of(ia()) || (srq && !srq->is_of(ia()))) return Result::kInvalidHandle;
   for (const auto& evd : {recv, request, connect})
-    if (evd && evd->freed()) return Result::kInvalidHandle;
+    if (evd && !evd->is_of(ia())) return Result::kInvalidHandle;
   if (connect && (connect->streams() & kStreamConnection) == 0) return Result::kInvalidParameter;
   return Result::kSuccess;
 }

@@ -220,7 +220,7 @@ Result Evd::create(Ia& ia, int length, const std::shared_ptr<Cno>& cno, Flags st
   if (length <= 0 || streams == 0 || (streams & ~kKnown) != 0) return Result::kInvalidParameter;
   if (length > kMaxLength) return Result::kInsufficientResources;
   const Lock lock(ia.mutex());
-  if (cno && cno->freed()) return Result::kInvalidHandle;
+  if (cno && !cno->is_of(ia)) return Result::kInvalidHandle;
   if (cno) cno->use();
   out = ia.adopt(std::make_shared<Evd>(ia, length, cno, streams));
   return Result::kSuccess;
@@ -313,7 +313,7 @@ Result Evd::resize(int length) {
 
 Result Evd::modify_cno(const std::shared_ptr<Cno>& cno) {
   const Lock lock(ia().mutex());
-  if (freed() || (cno && cno->freed())) return Result::kInvalidHandle;
+  if (freed() || (cno && !cno->is_of(ia()))) return Result::kInvalidHandle;
   if (cno) cno->use();
   if (cno_) {
     cno_->forget(*this);

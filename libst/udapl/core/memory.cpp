@@ -45,7 +45,7 @@ Result Lmr::create(Ia& ia, const std::shared_ptr<Pz>& pz, const Attr& attr,
   if (attr.start == nullptr || (attr.privileges & ~kAllPrivileges) != 0)
     return Result::kInvalidParameter;
   const Lock lock(ia.mutex());
-  if (pz->freed()) return Result::kInvalidHandle;
+  if (!pz->is_of(ia)) return Result::kInvalidHandle;
   auto lmr = std::make_shared<Lmr>(ia, pz, attr);
   if (const auto error = lmr->open(); error != 0) return result_of(error);
   lmr->context_ = ia.add_lmr(*lmr);
@@ -101,7 +101,7 @@ std::byte* Lmr::part(const LmrTriplet& triplet) const {
 
 Result Rmr::create(Ia& ia, const std::shared_ptr<Pz>& pz, std::shared_ptr<Rmr>& out) {
   const Lock lock(ia.mutex());
-  if (pz->freed()) return Result::kInvalidHandle;
+  if (!pz->is_of(ia)) return Result::kInvalidHandle;
   pz->use();
   out = ia.adopt(std::make_shared<Rmr>(ia, pz));
   return Result::kSuccess;
@@ -158,7 +158,7 @@ Result Rmr::open(const LmrTriplet& triplet, unsigned privileges, bool zero_based
 Result Rmr::bind(const LmrTriplet& triplet, unsigned privileges, bool zero_based, Ep& ep,
                  std::uint64_t cookie, Flags flags, std::uint32_t& context) {
   const Lock lock(ia().mutex());
-  if (freed() || ep.freed()) return Result::kInvalidHandle;
+  if (freed() || !ep.is_of(ia())) return Result::kInvalidHandle;
   if (&ep.pz() != pz_.get()) return Result::kProtectionViolation;
   if (const auto result = ep.check_request(flags); result != Result::kSuccess) return result;
   if (ep.state() != EpState::kConnected) return Result::kInvalidState;

@@ -76,6 +76,9 @@ class Object : public std::enable_shared_from_this<Object> {
   // Freed, by its own call or with the IA: calls no longer find it.
   [[nodiscard]] bool freed() const { return freed_.load(std::memory_order_acquire); }
   void mark_freed() { freed_.store(true, std::memory_order_release); }
+  // Whether an object of that IA, which is being made, may depend on this one. What another IA has
+  // is under the mutex of that.
+  [[nodiscard]] bool is_of(const Ia& ia) const { return &ia_ == &ia && !freed(); }
 
   // Objects that depend on this one.
   void use() { ++users_; }

@@ -66,7 +66,7 @@ Cr::~Cr() = default;
 
 Result Cr::accept(std::shared_ptr<Ep> ep, std::span<const std::byte> private_data) {
   const Lock lock(ia().mutex());
-  if (freed() || (ep && ep->freed())) return Result::kInvalidHandle;
+  if (freed() || (ep && !ep->is_of(ia()))) return Result::kInvalidHandle;
   if (reserved_ && ep && ep != reserved_) return Result::kInvalidParameter;
   if (!ep) ep = reserved_;
   if (!ep) return Result::kInvalidParameter;
@@ -140,7 +140,7 @@ Result ServicePoint::listen() {
 Result ServicePoint::create_psp(Ia& ia, std::uint64_t conn_qual, const std::shared_ptr<Evd>& evd,
                                 std::shared_ptr<ServicePoint>& out) {
   const Lock lock(ia.mutex());
-  if (evd->freed()) return Result::kInvalidHandle;
+  if (!evd->is_of(ia)) return Result::kInvalidHandle;
   if ((evd->streams() & kStreamCr) == 0) return Result::kInvalidParameter;
   auto point = std::make_shared<ServicePoint>(ia, conn_qual, evd, nullptr);
   if (const auto result = point->listen(); result != Result::kSuccess) return result;
@@ -160,7 +160,7 @@ Result ServicePoint::create_psp_any(Ia& ia, const std::shared_ptr<Evd>& evd,
 Result ServicePoint::create_rsp(Ia& ia, std::uint64_t conn_qual, const std::shared_ptr<Evd>& evd,
                                 const std::shared_ptr<Ep>& ep, std::shared_ptr<ServicePoint>& out) {
   const Lock lock(ia.mutex());
-  if (evd->freed() || ep->freed()) return Result::kInvalidHandle;
+  if (!evd->is_of(ia) || !ep->is_of(ia)) return Result::kInvalidHandle;
   if ((evd->streams() & kStreamCr) == 0) return Result::kInvalidParameter;
   if (!ep->enter(EpInput::kReserve)) return Result::kInvalidState;
   auto point = std::make_shared<ServicePoint>(ia, conn_qual, evd, ep);

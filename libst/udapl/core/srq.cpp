@@ -16,7 +16,7 @@ Result Srq::create(Ia& ia, const std::shared_ptr<Pz>& pz, const Attr& attr,
     return Result::kInvalidParameter;
   if (attr.max_recv_dtos > kMaxReceives) return Result::kInsufficientResources;
   const Lock lock(ia.mutex());
-  if (pz->freed()) return Result::kInvalidHandle;
+  if (!pz->is_of(ia)) return Result::kInvalidHandle;
   auto srq = std::make_shared<Srq>(ia, pz, attr);
   const auto error =
       stm_pool_create(ia.domain(), static_cast<std::size_t>(attr.max_recv_dtos), &srq->pool_);
