@@ -79,10 +79,9 @@ DAT_COUNT reason_of(AsyncReason reason) {
   return DAT_EP_OTHER_ERROR;
 }
 
-// Whoever takes an event has the EVD.
-void convert_request(const Event& event, DAT_EVD_HANDLE evd, DAT_CR_ARRIVAL_EVENT_DATA& data) {
+void convert_request(const Event& event, const Ia& ia, DAT_CR_ARRIVAL_EVENT_DATA& data) {
   data.sp_handle.psp_handle = event.handle;
-  data.local_ia_address_ptr = local_address(find_object(evd)->ia());
+  data.local_ia_address_ptr = local_address(ia);
   data.conn_qual = event.conn_qual;
   data.cr_handle = event.cr;
 }
@@ -95,7 +94,8 @@ void convert_dto(const Event& event, DAT_DTO_COMPLETION_EVENT_DATA& data) {
   fill_own(event, data);
 }
 
-void convert(const Event& event, DAT_EVD_HANDLE evd, DAT_EVENT& out) {
+// `evd`, of `ia`, may be no more: another thread has freed it.
+void convert(const Event& event, DAT_EVD_HANDLE evd, const Ia& ia, DAT_EVENT& out) {
   out = {};
   out.event_number = static_cast<DAT_EVENT_NUMBER>(event.number);
   out.evd_handle = evd;
@@ -110,7 +110,7 @@ void convert(const Event& event, DAT_EVD_HANDLE evd, DAT_EVENT& out) {
                                         static_cast<DAT_DTO_COMPLETION_STATUS>(event.status)};
       break;
     case EventNumber::kConnectionRequest:
-      convert_request(event, evd, data.cr_arrival_event_data);
+      convert_request(event, ia, data.cr_arrival_event_data);
       break;
     case EventNumber::kSoftware:
       data.software_event_data.pointer = event.pointer;
@@ -150,7 +150,7 @@ DAT_RETURN wait(DAT_EVD_HANDLE handle, DAT_TIMEOUT timeout, DAT_COUNT threshold,
   if (out == nullptr || nmore == nullptr) return bad_parameter();
   Event event;
   const auto result = evd->wait(timeout, threshold, event, *nmore);
-  if (result == Result::kSuccess) convert(event, handle, *out);
+  if (result == Result::kSuccess) convert(event, handle, evd->ia(), *out);
   return to_dat(result);
 }
 
@@ -161,7 +161,7 @@ DAT_RETURN dequeue(DAT_EVD_HANDLE handle, DAT_EVENT* out) {
   const Event* event = nullptr;
   const auto result = evd->look(event);
   if (result != Result::kSuccess) return to_dat(result);
-  convert(*event, handle, *out);
+  convert(*event, handle, evd->ia(), *out);
   evd->took();
   return DAT_SUCCESS;
 }
