@@ -38,8 +38,8 @@ struct alignas(kCacheLine) Sequencer::Impl {
   void on_notice(const wire::NoOperation& nop);
 
   // What a Put and its answer need is in seven cache lines: the end of `clock` and the beginning of
-  // `repeats`, the beginning of `puts`, from `config` to the middle of `outbox`, and where `landings`
-  // says whether anything waits.
+  // `repeats`, the beginning of `puts`, from `config` to the middle of `outbox`, and where
+  // `landings` says whether anything waits.
   Ids ids;
   alignas(16) Clock clock;  // so what is needed of it begins with a line
   Repeats repeats;
