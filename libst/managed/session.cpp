@@ -109,7 +109,15 @@ void EagerOut::confirm_old(Sequencer& sequencer) {
   sequencer.puts_arrived(old, some_are_left ? messages_taken_ : first_message_);
   if (some_are_left) return;
   old_ring_ = wire::kNoId;
+  free_left_out();
   sequencer.puts_arrived(ring_, messages_taken_ - first_message_);
+}
+
+// Before the ring that replaces another, once the peer has taken all of that: else messages of
+// several slots might never find room.
+// protocol: 9.41
+void EagerOut::free_left_out() {
+  if (!has_taken(begin_)) taken_ = begin_;
 }
 
 // protocol: 9.31, 9.41
@@ -121,10 +129,11 @@ void EagerOut::on_answer(const Completion& c) {
   if (c.status != 0) return;
   // Messages go on in the new one. Those in the old one keep their slots until they have arrived.
   if (grows) {
-    sent_ = eager_begin(sent_);
+    sent_ = begin_ = eager_begin(sent_);
     first_message_ = messages_;
     old_ring_ = ring_.r_id;
     has_grown_ = true;
+    if (messages_taken_ == messages_) free_left_out();
   }
   ring_ = c.region;
   size_ = static_cast<std::uint32_t>(

@@ -281,6 +281,7 @@ class EagerOut {
   static constexpr std::uint32_t kFew = 8, kMore = 256;
   void grow(Sequencer& sequencer);
   void confirm_old(Sequencer& sequencer);
+  void free_left_out();
   static bool fits_cell(std::uint64_t length) { return kEagerHead + length <= kEagerCell; }
   [[nodiscard]] bool has_slots(std::uint64_t length) const {
     const auto slots = eager_slots(length);
@@ -308,6 +309,7 @@ class EagerOut {
   std::uint32_t size_ = kEagerSlots;  // slots of the ring
   std::uint32_t grows_at_ = kFew;
   std::uint32_t first_message_ = 0;  // in the present ring
+  std::uint32_t begin_ = 0;          // where that begins, as slots are counted
   // The R_id of the one before it, while messages are there that the peer has not taken.
   std::uint32_t old_ring_ = wire::kNoId;
   std::uint32_t sent_ = 0, taken_ = 0;

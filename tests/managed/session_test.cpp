@@ -801,11 +801,6 @@ TEST_F(SmallRings, GrowOnceTheyAreUsed) {
   grow();
   EXPECT_FALSE(out().is_small());
   EXPECT_EQ(out().most(), eager_most(kEagerSpan));
-  // The slots up to its beginning count as used until its first message is taken.
-  put(100);
-  bring();
-  ASSERT_TRUE(take(next - 1));
-  tell();
   for (int round = 0; round < 3; ++round) {
     const auto first = next;
     for (std::uint32_t i = 0; i < kEagerSlots; ++i) {
@@ -832,6 +827,26 @@ TEST_F(SmallRings, GrowWhereAMessageFindsNoRoom) {
   EXPECT_FALSE(out().opens_for(a.session->sequencer, 20'000));
   grow();
   EXPECT_TRUE(out().has_room(20'000));
+}
+
+// The slots that are left out before it were too many for a message of several, which then never
+// went there.
+// protocol: 9.41
+TEST_F(SmallRings, LeaveTheWholeOfTheNewOneToALongMessage) {
+  pass(100);
+  put(100);
+  EXPECT_FALSE(out().opens_for(a.session->sequencer, 20'000));
+  grow();
+  EXPECT_FALSE(out().has_room(20'000)) << "a message in the old ring is not taken";
+  ASSERT_TRUE(take(next - 1));
+  tell();
+  ASSERT_TRUE(out().has_room(20'000));
+  put(20'000);
+  bring();
+  ASSERT_TRUE(take(next - 1));
+  EXPECT_EQ(in().taken(), kEagerSlots + 5);
+  tell();
+  EXPECT_TRUE(out().has_room(eager_most(kEagerSpan)));
 }
 
 // A peer that answers with a small ring again is not asked a third time.

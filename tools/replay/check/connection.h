@@ -277,6 +277,8 @@ struct Messages {
   // Slots of the peer's ring: those used so far, and those used up to the end of each Block (of the
   // ring with that R_id).
   std::uint32_t eager = 0;
+  // Where the last ring that replaced another begins, and where the messages of that ended.
+  std::uint32_t eager_begin = 0, eager_before = 0;
   Recent<std::uint64_t, std::uint32_t, 64> eager_ends;
   std::uint32_t taken = 0;  // slots of this side's ring, as counted by this side
   bool uncounted = false;   // some of its DATA was not judged: `eager` may be too low

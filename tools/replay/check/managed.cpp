@@ -301,7 +301,11 @@ void Checker::Impl::check_slots(const Said& said, const Landing& ring, std::uint
     place = *again - count;
   } else if (before != nullptr || b_num == 0) {
     // The first one of a ring that replaces another begins with its first slot.
-    place = before != nullptr ? *before : (place + kSlots - 1) / kSlots * kSlots;
+    if (before == nullptr) {
+      messages.eager_before = place;
+      messages.eager_begin = (place + kSlots - 1) / kSlots * kSlots;
+    }
+    place = before != nullptr ? *before : messages.eager_begin;
     const auto left = size - place % size;
     if (count > left) place += left;
   } else {
@@ -310,7 +314,13 @@ void Checker::Impl::check_slots(const Said& said, const Landing& ring, std::uint
   if (at != std::uint64_t{place % size} * kSlotSize)
     report(said, Rule::kEagerSlot, named("slot", place % size),
            "the place " + named("of byte", at));
-  const auto taken = messages_of(said.to).taken;
+  auto taken = messages_of(said.to).taken;
+  const auto reaches = [&](std::uint32_t end) {
+    return static_cast<std::int32_t>(taken - end) >= 0;
+  };
+  // What was left out before the ring, when all before that is taken.
+  if (reaches(messages.eager_before) && !reaches(messages.eager_begin))
+    taken = messages.eager_begin;
   if (static_cast<std::int32_t>(place + count - taken) > static_cast<std::int32_t>(size))
     report(said, Rule::kEagerSlot,
            "no short message, as " + std::to_string(size) + " slots are not taken",
