@@ -164,6 +164,7 @@ int Operations::try_begin(Session& session, Operation& operation) {
 }
 
 int Operations::begin_send(Session& session, Operation& operation) {
+  session.eager_out.free_held(session.sequencer);
   const iovec whole{operation.ptr, operation.length};
   if (goes_by_ring(session, operation.length) &&
       session.eager_out.send(session.sequencer, session.staging, operation, {.parts = {&whole, 1}},
@@ -174,6 +175,7 @@ int Operations::begin_send(Session& session, Operation& operation) {
 }
 
 int Operations::send_at_once(Session& session, const Pieces& bytes, std::uint64_t posted) {
+  session.eager_out.free_held(session.sequencer);
   const auto& operation = list_.draft();
   const auto& ring = session.eager_out;
   if (ring.is_open() && !ring.is_small() && operation.length > ring.most()) return -EMSGSIZE;
@@ -279,7 +281,8 @@ bool Operations::may_be_quiet(const Operation& operation) const {
   auto length = c.length;
   auto status = status_of(*operation, c);
   if (operation->eager) {
-    session.eager_out.delivered(operation->sent.slot, operation->length);
+    session.eager_out.free_held(session.sequencer);
+    session.eager_out.delivered(session.sequencer, operation->sent.slot, operation->length);
     message = operation->sent.message;
     if (length != 0) length -= kEagerHead;
     // The peer's program has received it, and left before the acknowledgement that others share.

@@ -20,6 +20,7 @@
 #include "libst/managed/staging.h"
 #include "stp/base/assert.h"
 #include "stp/base/fetch_ahead.h"
+#include "stp/base/ring_queue.h"
 #include "stp/base/state_machine.h"
 #include "stp/channel/rings.h"
 #include "stp/transfer/sequencer.h"
@@ -211,7 +212,8 @@ class EagerOut {
   }
   // It could, if there were pages that it can leave from; and there may be some soon.
   [[nodiscard]] bool lacks_pages(std::uint64_t length) const {
-    return !fits_cell(length) && has_slots(length) && !has_pages(length) && !pages_->is_refused();
+    return !fits_cell(length) && has_slots(length) && !has_pages(length) &&
+           held_pages_ < kMostHeld && !pages_->is_refused();
   }
   void want_pages() { pages_->want(); }
   // `span`: the most slots of a message that the peer allows.
@@ -247,6 +249,18 @@ class EagerOut {
     in_flight_ &= ~bits;
     if (!fits_cell(length)) free_pages(slot);
   }
+  // The same, where the peer may say so before the bytes have left: its frames would bring it what
+  // others send from the pages next. These are held until the Node has taken all requests.
+  void delivered(const Sequencer& sequencer, std::uint32_t slot, std::uint64_t length) {
+    if (!fits_cell(length) && !sequencer.has_left(sequencer.requests())) [[unlikely]]
+      hold_pages(sequencer, slot);
+    delivered(slot, length);
+  }
+  // Gives back those that are held and that nobody reads any more.
+  void free_held(const Sequencer& sequencer) {
+    if (held_pages_ != 0) [[unlikely]]
+      free_left(sequencer);
+  }
   // The peer's program has received the message that ends at that position.
   [[nodiscard]] bool has_taken(std::uint32_t ring_end) const {
     return static_cast<std::int32_t>(taken_ - ring_end) >= 0;
@@ -274,11 +288,21 @@ class EagerOut {
   // The connection has ended, and no frame of it is under way.
   void leave() {
     for (std::uint32_t slot = 0; slot < kEagerSlots; ++slot) free_pages(slot);
+    for (; !held_.empty(); held_.pop_front()) pages_->give_back(held_.front().place);
+    held_pages_ = 0;
   }
 
  private:
   // A small ring grows after so many messages; and where the peer has refused that, again.
   static constexpr std::uint32_t kFew = 8, kMore = 256;
+  // With so many pages held, messages of some length are Writes.
+  static constexpr std::uint16_t kMostHeld = 2 * kEagerSlots;
+  struct Held {
+    std::uint64_t requests = 0;  // once so many have left
+    SendPages::Place place;
+  };
+  void hold_pages(const Sequencer& sequencer, std::uint32_t slot);
+  void free_left(const Sequencer& sequencer);
   void grow(Sequencer& sequencer);
   void confirm_old(Sequencer& sequencer);
   void free_left_out();
@@ -292,7 +316,7 @@ class EagerOut {
            (in_flight_ & eager_bits(place & (size_ - 1), count)) == 0;
   }
   [[nodiscard]] bool has_pages(std::uint64_t length) const {
-    return pages_->has(static_cast<std::uint32_t>(eager_slots(length)));
+    return held_pages_ < kMostHeld && pages_->has(static_cast<std::uint32_t>(eager_slots(length)));
   }
   void free_pages(std::uint32_t slot) {
     auto& place = places_[slot];
@@ -300,7 +324,8 @@ class EagerOut {
   }
 
   RemoteRegion ring_;
-  std::uint16_t span_ = 0;   // 0: closed
+  std::uint16_t span_ = 0;  // 0: closed
+  std::uint16_t held_pages_ = 0;
   bool is_asked_ = false;    // and has not answered
   bool asks_later_ = false;  // it is not asked yet
   bool grows_ = false;       // the peer is asked for a larger one
@@ -318,6 +343,7 @@ class EagerOut {
   std::uint32_t messages_ = 0, messages_taken_ = 0;
   std::array<std::uint32_t, kEagerSlots> ends_{};       // where those end that are not taken
   std::array<SendPages::Place, kEagerSlots> places_{};  // of a message, by its slot
+  RingQueue<Held> held_;
 };
 static_assert(kEagerSlots + kSmallSlots < 32);
 

@@ -318,6 +318,14 @@ bool Sequencer::waits_for_node() const {
          self.landings.writes.waits_for_node();
 }
 
+std::uint64_t Sequencer::requests() const {
+  return impl_->outbox.last_number();
+}
+
+bool Sequencer::has_left(std::uint64_t requests) const {
+  return requests < impl_->outbox.first_not_taken();
+}
+
 std::size_t Sequencer::outstanding() const {
   const auto& self = *impl_;
   return self.writes.outstanding() + self.landings.outstanding() + self.asks.out.outstanding() +

@@ -234,6 +234,10 @@ class Sequencer {
   [[nodiscard]] bool has_request() const;
   // The same, or completions wait for taken().
   [[nodiscard]] bool waits_for_node() const;
+  // How many requests there have been, and whether the Node has taken so many: what those send is
+  // not read any more.
+  [[nodiscard]] std::uint64_t requests() const;
+  [[nodiscard]] bool has_left(std::uint64_t requests) const;
   // The number of operations without a completion.
   [[nodiscard]] std::size_t outstanding() const;
 

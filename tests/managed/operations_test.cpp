@@ -319,6 +319,46 @@ TEST_F(PostedOperations, MessagesWaitForPagesThatTheyCanLeaveFrom) {
   EXPECT_EQ(carry(a, b), (std::vector{Op::kData, Op::kData}));
 }
 
+// The peer says that it has a message before that has left. Its frame brings the peer whatever the
+// page holds then, which other connections must not have got.
+TEST_F(PostedOperations, PagesThatMayStillBeReadAreNobodyElses) {
+  serve_ring(b, a);
+  auto longer = operation(Kind::kSend, 1);
+  longer.length = kEagerCell;
+  post(longer);
+  a.session->taken(1);
+  for (const auto& c : a.completions()) operations.on_completion(*a.session, c);
+  expect_event(STM_SEND, 1, 0);
+  auto others = a.pages.take(1);
+  const auto sent = take(a);
+  ASSERT_EQ(sent.size(), 1U);
+  EXPECT_NE(a.sources.back(), a.pages.at(others));
+  a.pages.give_back(others);
+  a.session->eager_out.free_held(a.session->sequencer);
+  EXPECT_TRUE(a.pages.has(SendPages::kBlock)) << "nobody reads it any more";
+}
+
+// However much a peer says that it has without taking it.
+TEST_F(PostedOperations, APeerThatLiesHoldsFewPages) {
+  serve_ring(b, a);
+  a.pages.add(a.bytes.data(), a.memory.get(), 1, false);
+  auto longer = operation(Kind::kSend, 1);
+  longer.ptr = a.block.data();
+  longer.length = kEagerCell;
+  for (std::uint32_t i = 1; i <= 32; ++i) {
+    post(longer);
+    a.session->taken(i);
+    for (const auto& c : a.completions()) operations.on_completion(*a.session, c);
+    expect_event(STM_SEND, 1, 0);
+  }
+  EXPECT_FALSE(a.session->eager_out.has_room(kEagerCell));
+  EXPECT_FALSE(a.session->eager_out.lacks_pages(kEagerCell)) << "it goes as a Write";
+  EXPECT_TRUE(a.session->eager_out.has_room(8));
+  EXPECT_EQ(take(a).size(), 32U);
+  post(longer);
+  EXPECT_EQ(take(a).front().header.op(), Op::kData);
+}
+
 TEST_F(PostedOperations, MessagesThatGetNoPagesAreWrites) {
   serve_ring(b, a);
   static_cast<void>(a.pages.take(SendPages::kBlock));
