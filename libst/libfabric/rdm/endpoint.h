@@ -245,6 +245,7 @@ class Incoming final : public Connection, public Source {
   void keep_more();
   // Whether further messages may wait in copies.
   [[nodiscard]] bool may_keep() const;
+  void wait_for_host();
   void count_kept(std::size_t bytes) {
     kept_ += bytes;
     host_->kept += bytes;
@@ -258,7 +259,8 @@ class Incoming final : public Connection, public Source {
   const std::shared_ptr<OfHost> host_;
   const Address source_;
   std::vector<RxBuffer*> buffers_;
-  std::size_t in_use_ = 0;   // of the buffers: they are not posted
+  std::size_t in_use_ = 0;  // of the buffers: they are not posted
+  bool waits_for_host_ = false;
   std::size_t brought_ = 0;  // messages, while it has not all the buffers that it may have
   std::optional<Assembly> assembly_;
   std::size_t kept_ = 0;        // bytes of messages that wait for receives in copies

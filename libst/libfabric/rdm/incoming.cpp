@@ -193,6 +193,7 @@ void Incoming::came() {
 
 void Incoming::look_again() {
   if (!ended_ && !waiting_.empty()) read_next();
+  if (waits_for_host_) keep_more();
   if (take_held() || (end_ && !waits_for_program())) {
     if (end_) end(*std::exchange(end_, std::nullopt));
     return;
@@ -409,6 +410,7 @@ void Incoming::keep(Message&& message) {
     if (laned) lane_done(message.place);
   }
   endpoint_.matching().add(std::move(message));
+  wait_for_host();
 }
 
 void Incoming::done_with(Message& message) {
@@ -426,17 +428,26 @@ bool Incoming::may_keep() const {
   return kept_ < endpoint_.most_kept() && endpoint_.may_keep(*host_);
 }
 
+// If messages stay in buffers only because of what others of its host keep. Those do not tell when
+// theirs have been received.
+void Incoming::wait_for_host() {
+  waits_for_host_ = !ended_ && in_use_ > held_.size() && kept_ < endpoint_.most_kept() &&
+                    !endpoint_.may_keep(*host_);
+  if (waits_for_host_) endpoint_.link().await(*this);
+}
+
 // Messages that stayed in buffers get copies, as far as there is room. Without a free buffer
 // nothing more of the peer arrives. What is held is not among them.
 void Incoming::keep_more() {
   while (may_keep() && in_use_ > held_.size()) {
     auto* const message = endpoint_.matching().in_buffer(*this, source_);
-    if (message == nullptr) return;
+    if (message == nullptr) break;
     auto& buffer = *message->buffer;
     copy_out(*message);
     count_kept(cost_of(*message));
     post(buffer);
   }
+  wait_for_host();
 }
 
 // ---- announced messages ----
