@@ -237,10 +237,12 @@ bool LocalBackend::drive(Condition condition, Time until, Between between) {
     const auto rouses = loop_.rouses();
     const auto moved = turn->poll();
     holds = condition();
-    if (holds || until == 0 || turn->now() >= until) break;
+    if (holds || until == 0) break;
+    const auto now = turn->now();
+    if (now >= until) break;
     if (moved != 0) continue;
     if (between == Between::kSleeps)
-      loop_.sleep_as_caller(turn, until - turn->now(), rouses);
+      loop_.sleep_as_caller(turn, until - now, rouses);
     else if (yields_)
       yield();
   }
