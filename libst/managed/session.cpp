@@ -93,13 +93,13 @@ void RingPages::leave() {
 void EagerOut::hold_pages(const Sequencer& sequencer, std::uint32_t slot) {
   const auto place = std::exchange(places_[slot], {});
   held_.push_back({sequencer.requests(), place});
-  held_pages_ = static_cast<std::uint16_t>(held_pages_ + place.count);
+  held_pages_ += place.count;
 }
 
 void EagerOut::free_left(const Sequencer& sequencer) {
   for (; !held_.empty() && sequencer.has_left(held_.front().requests); held_.pop_front()) {
     const auto& place = held_.front().place;
-    held_pages_ = static_cast<std::uint16_t>(held_pages_ - place.count);
+    held_pages_ -= place.count;
     pages_->give_back(place);
   }
 }
