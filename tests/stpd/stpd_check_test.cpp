@@ -114,7 +114,11 @@ TEST_F(StpdCheck, FindsWhatWouldFailLater) {
   finds(pair("udp:[::1]", "udp:[0::1]"), 4, "have one UDP port");
   finds(pair("udp:eth0", "udp:127.0.0.1"), 4, "have one UDP port");
   EXPECT_EQ(check(pair("udp:eth0", "udp:eth1")), 0) << program->output();
-  EXPECT_EQ(check(pair("udp:0.0.0.0", "udp:[::1]")), 0) << program->output();
+  for (const auto* other : {"udp:[::1]", "udp:::1"})
+    EXPECT_EQ(check(pair("udp:0.0.0.0", other)), 0) << program->output();
+  EXPECT_EQ(check(pair("ip:", "ip:::1")), 0) << program->output();
+  finds(pair("udp:[::1]", "udp:::"), 4, "have one UDP port");
+  finds(pair("ip:::1", "ip:[::]"), 4, "have one address");
   EXPECT_EQ(check(pair("udp:127.0.0.2", "udp:127.0.0.1")), 0) << program->output();
   EXPECT_EQ(check(pair("udp:,port=9000", "udp:")), 0) << program->output();
   finds(pair("memif:/x/m,role=server", "memif:/x/m,role=server"), 4, "serve one memif");

@@ -38,11 +38,12 @@ Bound bound_by(const port::LinkConfig& link) {
   const bool brackets = link.target.starts_with('[');
   const auto address = port::parse_internet_address(
       brackets ? link.target.substr(1, link.target.size() - 2) : link.target);
+  const bool of_ipv6 = address ? !address->ipv4() : brackets;
   Bound out;
   if (!address && !brackets) out.interface = link.target;
   if (address && !address->is_unspecified()) out.address = address;
-  out.ipv4 = raw || out.address ? !brackets : true;
-  out.ipv6 = brackets || (!raw && !address);
+  out.ipv4 = raw || out.address ? !of_ipv6 : true;
+  out.ipv6 = of_ipv6 || (!raw && !address);
   return out;
 }
 
