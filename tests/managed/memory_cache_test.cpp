@@ -39,12 +39,23 @@ class Pages {
       : size_(size),
         data_(static_cast<std::byte*>(
             ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {}
-  ~Pages() { unmap(); }
+  ~Pages() {
+    if (here_) unmap();
+  }
   Pages(const Pages&) = delete;
   Pages& operator=(const Pages&) = delete;
   [[nodiscard]] std::byte* data() const { return data_; }
   void fill(int value) const { std::memset(data_, value, size_); }
-  void unmap() const { ::munmap(data_, size_); }
+  // Something else may stand here from now on: a thread of the same process may map it.
+  void unmap() {
+    ::munmap(data_, size_);
+    here_ = false;
+  }
+  void move_to(const Pages& place) {
+    ASSERT_EQ(::mremap(data_, size_, size_, MREMAP_MAYMOVE | MREMAP_FIXED, place.data_),
+              static_cast<void*>(place.data_));
+    here_ = false;
+  }
   // Others take the place of `length` bytes.
   void replace(std::size_t from, std::size_t length) const {
     ASSERT_EQ(::mmap(data_ + from, length, PROT_READ | PROT_WRITE,
@@ -55,6 +66,7 @@ class Pages {
  private:
   std::size_t size_;
   std::byte* data_;
+  bool here_ = true;
 };
 
 int in_child(const std::function<bool()>& act) {
@@ -196,8 +208,7 @@ TEST_P(Cached, PagesThatWereMovedAreCopiedToAChild) {
   pages.fill(1);
   lend_once();
   const Pages place;
-  ASSERT_EQ(::mremap(pages.data(), kSize, kSize, MREMAP_MAYMOVE | MREMAP_FIXED, place.data()),
-            place.data());
+  pages.move_to(place);
   int gate[2];
   ASSERT_EQ(::pipe(gate), 0);
   const auto child = ::fork();
@@ -266,8 +277,7 @@ TEST_P(Cached, PagesThatWereMovedAndSwappedAreSeen) {
     const auto memory = client.memory(other.data() + 100, kSize - 200);
     ASSERT_EQ(stm_memory_release(memory), 0);
   }
-  ASSERT_NE(::mremap(other.data(), kSize, kSize, MREMAP_MAYMOVE | MREMAP_FIXED, pages.data()),
-            MAP_FAILED);
+  other.move_to(pages);
   expect_same_bytes(lend(), 30);
   ASSERT_EQ(::madvise(pages.data(), kSize, MADV_DONTNEED), 0);
   expect_same_bytes(lend(), 32);
