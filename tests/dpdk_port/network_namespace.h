@@ -18,7 +18,7 @@ class NetworkNamespace {
   [[nodiscard]] const std::string& missing() const { return missing_; }
   // Runs `ip` with these arguments inside the namespace.
   static bool ip(const std::string& arguments);
-  // Makes stp0 and stp1 with this MTU and sets them up.
+  // Makes stp0 and stp1 with this MTU, sets them up, and returns when they have a carrier.
   static bool make_veth(unsigned mtu);
 
  private:
