@@ -2,6 +2,9 @@
 // Traces that are ordered while the daemon runs.
 #include <fcntl.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "tests/stpctl/stpctl_fixture.h"
 #include "tests/stpd/read_trace.h"
 
@@ -120,6 +123,31 @@ TEST_F(StpctlTrace, SaysWhatItCannotWriteTo) {
   const auto device = stpctl({"trace", "--out", "/dev/null"});
   EXPECT_EQ(device.exit_status, 1);
   EXPECT_TRUE(contains(device.text, "regular files only")) << device.text;
+}
+
+// One that has been replaced since stpd read it, too.
+TEST_F(StpctlTrace, IntoAFileThatTheDaemonHasIsRefusedAndSpoilsNothing) {
+  const auto config = directory.path() + "/stpd.conf", beside = directory.path() + "/beside";
+  const std::string text = "log-level = info\n";
+  std::ofstream(config) << text;
+  const auto stpd = serve({"--config", config, "--pcap", beside});
+  const auto replaced = directory.path() + "/replaced";
+  std::ofstream(replaced) << text;
+  std::filesystem::rename(replaced, config);
+  const auto said = stpctl({"trace", "start", "--out", config});
+  EXPECT_EQ(said.exit_status, 1);
+  EXPECT_TRUE(contains(
+      said.text, "--out " + config + ": the daemon has this file already, as its configuration"))
+      << said.text;
+  EXPECT_EQ(std::filesystem::file_size(config), text.size());
+  EXPECT_TRUE(contains(stpctl({"trace", "--out", beside}).text, "another trace is written there"));
+  EXPECT_TRUE(contains(stpctl({"trace", "--out", socket}).text, "it is a socket"));
+  // The link goes on, and another file is emptied.
+  std::ofstream(path) << std::string(10'000, 'x');
+  EXPECT_EQ(stpctl({"trace", "start", "--out", path}).exit_status, 0);
+  EXPECT_EQ(stpctl({"trace", "stop"}).exit_status, 0);
+  EXPECT_TRUE(read_trace(path).empty());
+  EXPECT_LT(std::filesystem::file_size(path), 1'000U);
 }
 
 TEST_F(StpctlTrace, StatusTellsThatNobodyHasStartedOne) {

@@ -172,6 +172,50 @@ TEST_F(StpdCheck, NoFileIsWrittenOrMadeTwice) {
   EXPECT_EQ(std::filesystem::file_size(config), 12U);
 }
 
+TEST_F(StpdCheck, WhatDriversOfVdevLinksWriteMakeAndTakeIsComparedToo) {
+  const auto& folder = directory.path();
+  const auto links = [](const std::string& one, const std::string& other) {
+    return "[link.a]\nlink = \"" + one + "\"\n[link.b]\nlink = \"" + other + "\"\n";
+  };
+  const auto finds = [&](const std::string& text, int line, const std::string& what) {
+    EXPECT_EQ(check(text), 1) << text;
+    EXPECT_TRUE(says(line, what)) << text << ": " << program->output();
+  };
+  const auto fine = [&](const std::string& text) {
+    EXPECT_EQ(check(text), 0) << text << program->output();
+  };
+  const auto out = "tx_pcap=" + folder + "/out", in = "rx_pcap=" + folder + "/";
+  const auto first = "vdev:net_pcap0," + in + "in," + out;
+  finds(links(first, "vdev:net_pcap0"), 4, "'a' and 'b' are one device: give one of them another");
+  finds(links(first, "vdev:net_pcap1," + in + "in," + out), 4,
+        "the tx_pcap file of link 'b' is the tx_pcap file of link 'a'");
+  finds(links(first, "vdev:net_pcap1," + in + "out,tx_pcap=/dev/null"), 4,
+        "the rx_pcap file of link 'b' is the tx_pcap file of link 'a'");
+  finds(links(first, "loop") + "pcap = " + folder + "/out\n", 5,
+        "the pcap file of link 'b' is the tx_pcap file of link 'a'");
+  finds("link = \"vdev:net_pcap0,tx_pcap=" + config + "\"\n", 1,
+        "the tx_pcap file of link 'stpd' is the configuration file");
+  fine(links(first, "vdev:net_pcap1," + in + "in,tx_pcap=" + folder + "/other"));
+  fine(links("vdev:net_pcap0,tx_pcap=/dev/null", "vdev:net_pcap1,tx_pcap=/dev/null"));
+  fine("[link.a]\nlink = loop\npcap = /dev/null\n[link.b]\nlink = loop\npcap = /dev/null\n");
+  const auto memif = "vdev:net_memif0,role=server,socket-abstract=no,socket=" + folder + "/m";
+  finds(links(memif, "memif:" + folder + "/m,role=server"), 4,
+        "the memif socket of link 'b' is the driver's socket of link 'a'");
+  finds(links(memif, "vdev:net_memif1,role=server,socket-abstract=no,id=0,socket=" + folder + "/m"),
+        4, "'a' and 'b' serve one memif");
+  fine(links(memif, "vdev:net_memif1,role=server,socket-abstract=no,id=1,socket=" + folder + "/m"));
+  fine(links(memif, "memif:" + folder + "/m,role=client"));
+  finds(links("vdev:net_vhost0,iface=" + folder + "/v",
+              "vdev:net_virtio_user0,server=1,path=" + folder + "/v"),
+        4, "the driver's socket of link 'b' is the driver's socket of link 'a'");
+  fine(links("vdev:net_vhost0,iface=" + folder + "/v",
+             "vdev:net_virtio_user0,path=" + folder + "/v"));
+  finds(links("iface:eth0", "vdev:net_af_packet0,iface=eth0"), 4, "are on one device");
+  fine(links("iface:eth0", "vdev:net_af_packet0,iface=eth0,mac=02:00:00:00:00:07"));
+  fine(links("iface:eth0", "vdev:net_pcap0,iface=eth0"));
+  finds(links("vdev:net_tap0,iface=t", "vdev:net_tap1,iface=t"), 4, "make one interface");
+}
+
 TEST_F(StpdCheck, AnAddressThatStandsInTheLinkTooIsNamedAsWhatItIs) {
   EXPECT_EQ(check("[link.a]\nlink = \"loop,address=10.9.0.1/24\"\naddress = 10.9.0.2/24\n"), 1);
   EXPECT_TRUE(says(3, "has address= already: keep one of them")) << program->output();

@@ -60,7 +60,8 @@ void begin(DaemonClient& daemon, const Options& options, bool stays) {
   const auto known = daemon.ask(ask::TraceStatus{}, status);
   if (known != 0 && known != -ENOENT) refuse(known);
   if (known == 0 && status.trace.finished == 0) refuse(-EBUSY);
-  const auto file = os::open_to_write_alone(options.out, O_NONBLOCK);
+  // The daemon empties it, unless it has it for something else.
+  const auto file = os::open_to_write_alone(options.out, os::Before::kStays, O_NONBLOCK);
   if (!file) throw Failure(options.out + ": " + os::why_not_to_write(errno));
   ask::TraceStart request{};
   request.trace.max_frames = options.frames;
@@ -71,7 +72,12 @@ void begin(DaemonClient& daemon, const Options& options, bool stays) {
   request.trace.stays = stays ? 1 : 0;
   const int fd = file.get();
   ipc::Nothing none;
-  if (const auto error = daemon.ask(request, none, 0, {&fd, 1}); error != 0) refuse(error);
+  const auto error = daemon.ask(request, none, 0, {&fd, 1});
+  if (error == -ETXTBSY)
+    throw Failure("--out " + options.out +
+                  ": the daemon has this file already, as its configuration or as one that a link "
+                  "of it writes or reads: name another one");
+  if (error != 0) refuse(error);
 }
 
 // Waits until the daemon has written everything, for at most kWriteOut.

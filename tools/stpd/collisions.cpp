@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // What cannot be twice: names of links, devices, addresses, and the files that stpd writes or
 // makes.
+#include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <sstream>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "dpdk_port/link/address.h"
@@ -22,6 +27,65 @@ namespace {
 bool are_of_one_interface(const std::string& one, const std::string& other) {
   const auto index = port::index_of_interface(one);
   return one == other || (index != 0 && index == port::index_of_interface(other));
+}
+
+// ---- vdev: links
+
+// A device string of DPDK: the driver's name with a number, and its options.
+struct Vdev {
+  explicit Vdev(const std::string& target) {
+    std::istringstream parts(target);
+    std::getline(parts, name, ',');
+    for (std::string part; std::getline(parts, part, ',');) {
+      const auto equals = std::min(part.find('='), part.size());
+      options.emplace_back(part.substr(0, equals), part.substr(std::min(equals + 1, part.size())));
+    }
+  }
+  [[nodiscard]] bool is(std::string_view driver) const {
+    return name.starts_with(driver) &&
+           name.find_first_not_of("0123456789_", driver.size()) == std::string::npos;
+  }
+  // "": it is not given.
+  [[nodiscard]] std::string option(std::string_view of) const {
+    for (const auto& [option, value] : options)
+      if (option == of) return value;
+    return {};
+  }
+
+  std::string name;
+  std::vector<std::pair<std::string, std::string>> options;
+};
+
+// The interface whose frames and address a link takes, "" of others.
+std::string interface_of(const port::LinkConfig& link) {
+  if (link.kind == port::LinkKind::kIface) return link.target;
+  if (link.kind != port::LinkKind::kVdev) return {};
+  const Vdev device(link.target);
+  const bool has_its_address = device.is("net_af_packet") || device.is("net_af_xdp") ||
+                               (device.is("net_pcap") && device.option("phy_mac") == "1");
+  return has_its_address ? device.option("iface") : "";
+}
+
+bool serves_memif(const Vdev& device) {
+  const auto role = device.option("role");
+  return device.is("net_memif") && (role == "server" || role == "master");
+}
+
+// Why two devices of DPDK cannot be there at once. "": they can.
+std::string why_not_both(const Vdev& one, const Vdev& other) {
+  if (one.name == other.name) return "are one device: give one of them another number";
+  const auto same = [&](std::string_view option) {
+    return !one.option(option).empty() && one.option(option) == other.option(option);
+  };
+  if (one.is("net_tap") && other.is("net_tap") && same("iface"))
+    return "make one interface: give one of them another name (iface=)";
+  const auto id = [](const Vdev& device) {
+    return device.option("id").empty() ? "0" : device.option("id");
+  };
+  if (serves_memif(one) && serves_memif(other) && one.option("socket") == other.option("socket") &&
+      id(one) == id(other))
+    return "serve one memif: give one of them another socket, or another id=";
+  return {};
 }
 
 // ---- addresses
@@ -60,17 +124,21 @@ bool overlap(const Bound& one, const Bound& other) {
 std::string why_not_both(const LinkOptions& one, const LinkOptions& other) {
   port::LinkConfig a, b;
   std::string ignored;
-  if (!port::parse_link(one.link, a, ignored) || !port::parse_link(other.link, b, ignored) ||
-      a.kind != b.kind)
+  if (!port::parse_link(one.link, a, ignored) || !port::parse_link(other.link, b, ignored))
     return {};
   constexpr const char* kOneDevice =
       "are on one device with one address: leave one out, or give it an address of its own (mac=) "
       "on an interface";
+  const auto of_one = interface_of(a), of_other = interface_of(b);
+  if (!of_one.empty() && !of_other.empty() && a.mac == b.mac &&
+      are_of_one_interface(of_one, of_other))
+    return kOneDevice;
+  if (a.kind != b.kind) return {};
   switch (a.kind) {
     case port::LinkKind::kPci:
       return a.target == b.target ? kOneDevice : "";
-    case port::LinkKind::kIface:
-      return are_of_one_interface(a.target, b.target) && a.mac == b.mac ? kOneDevice : "";
+    case port::LinkKind::kVdev:
+      return why_not_both(Vdev(a.target), Vdev(b.target));
     case port::LinkKind::kUdp:
       if (a.port == 0U || a.port.value_or(wire::kUdpPort) != b.port.value_or(wire::kUdpPort))
         return {};
@@ -102,18 +170,51 @@ void compare_links(const Options& options, const LinkOptions& one, const LinkOpt
 
 // ---- files
 
-// A file that stpd writes or makes, or its configuration.
+// A file that stpd writes or makes, its configuration, and what a driver reads.
 struct OwnFile {
-  enum class Kind { kConfiguration, kSocket, kOperatorsSocket, kMemif, kTrace };
+  enum class Kind {
+    kConfiguration,
+    kSocket,
+    kOperatorsSocket,
+    kMemif,
+    kDriversMemif,
+    kDriversSocket,
+    kTrace,
+    kDriversOutput,
+    kDriversInput
+  };
 
   Kind kind;
   std::string path;
   const LinkOptions* link;  // nullptr: of no link
 
   [[nodiscard]] bool is_socket() const {
-    return kind != Kind::kConfiguration && kind != Kind::kTrace;
+    return kind == Kind::kSocket || kind == Kind::kOperatorsSocket || kind == Kind::kMemif ||
+           kind == Kind::kDriversMemif || kind == Kind::kDriversSocket;
+  }
+  [[nodiscard]] bool is_written() const {
+    return kind == Kind::kTrace || kind == Kind::kDriversOutput;
   }
 };
+
+// Of a vdev: link. Sockets only where the driver makes them: who connects shares that of another.
+void add_files_of(const Vdev& device, const LinkOptions& link, std::vector<OwnFile>& files) {
+  using Kind = OwnFile::Kind;
+  const auto add = [&](Kind kind, const std::string& path) {
+    if (!path.empty()) files.push_back({kind, path, &link});
+  };
+  for (const auto& [option, value] : device.options) {
+    if (!device.is("net_pcap")) break;
+    if (option == "tx_pcap") add(Kind::kDriversOutput, value);
+    if (option == "rx_pcap") add(Kind::kDriversInput, value);
+  }
+  if (serves_memif(device) && device.option("socket-abstract") == "no")
+    add(Kind::kDriversMemif, device.option("socket"));
+  if (device.is("net_vhost") && device.option("client") != "1")
+    add(Kind::kDriversSocket, device.option("iface"));
+  if (device.is("net_virtio_user") && device.option("server") == "1")
+    add(Kind::kDriversSocket, device.option("path"));
+}
 
 std::vector<OwnFile> files_of(const Options& options) {
   using Kind = OwnFile::Kind;
@@ -124,9 +225,11 @@ std::vector<OwnFile> files_of(const Options& options) {
     files.push_back({Kind::kOperatorsSocket, ipc::operators_socket_of(link.socket), &link});
     port::LinkConfig config;
     std::string ignored;
-    if (port::parse_link(link.link, config, ignored) && config.kind == port::LinkKind::kMemif &&
-        config.role == port::MemifRole::kServer)
-      files.push_back({Kind::kMemif, config.target, &link});
+    if (port::parse_link(link.link, config, ignored)) {
+      if (config.kind == port::LinkKind::kMemif && config.role == port::MemifRole::kServer)
+        files.push_back({Kind::kMemif, config.target, &link});
+      if (config.kind == port::LinkKind::kVdev) add_files_of(Vdev(config.target), link, files);
+    }
     if (!link.pcap.empty()) files.push_back({Kind::kTrace, link.pcap, &link});
   }
   return files;
@@ -143,8 +246,15 @@ std::string name_of(const OwnFile& file) {
       return "the administrators' socket" + of;
     case OwnFile::Kind::kMemif:
       return "the memif socket" + of;
+    case OwnFile::Kind::kDriversMemif:
+    case OwnFile::Kind::kDriversSocket:
+      return "the driver's socket" + of;
     case OwnFile::Kind::kTrace:
       return "the pcap file" + of;
+    case OwnFile::Kind::kDriversOutput:
+      return "the tx_pcap file" + of;
+    case OwnFile::Kind::kDriversInput:
+      return "the rx_pcap file" + of;
   }
   return {};
 }
@@ -162,12 +272,13 @@ std::filesystem::path place_of(const OwnFile& file) {
   return std::filesystem::weakly_canonical(place, error);
 }
 
+// /dev/null, say, takes what all have for it.
 bool is_one_file(const OwnFile& one, const OwnFile& other) {
   struct stat here {
   }, there{};
   if (::stat(one.path.c_str(), &here) == 0 && ::stat(other.path.c_str(), &there) == 0 &&
       here.st_dev == there.st_dev && here.st_ino == there.st_ino)
-    return true;
+    return !(one.is_written() && other.is_written() && S_ISCHR(here.st_mode));
   return place_of(one) == place_of(other);
 }
 
@@ -177,8 +288,9 @@ bool need_no_comparison(const OwnFile& one, const OwnFile& other) {
   if (one.link != nullptr && one.link != other.link && one.link->name == other.link->name)
     return true;
   if (one.kind != other.kind) return false;
-  return one.kind == Kind::kOperatorsSocket ||
-         (one.kind == Kind::kMemif && one.path == other.path);  // by their id=
+  const bool has_id = one.kind == Kind::kMemif || one.kind == Kind::kDriversMemif;
+  return one.kind == Kind::kOperatorsSocket || one.kind == Kind::kDriversInput ||
+         (has_id && one.path == other.path);  // by their id=
 }
 
 void compare_files(const Options& options, const OwnFile& one, const OwnFile& other,
@@ -186,9 +298,9 @@ void compare_files(const Options& options, const OwnFile& one, const OwnFile& ot
   if (need_no_comparison(one, other) || !is_one_file(one, other)) return;
   using Kind = OwnFile::Kind;
   const auto place = other.kind == Kind::kTrace ? options.place_of(*other.link, {"pcap"})
-                     : other.kind == Kind::kMemif
-                         ? options.place_of(*other.link, {"link"})
-                         : options.place_of(*other.link, {"socket", "link"});
+                     : other.kind == Kind::kSocket || other.kind == Kind::kOperatorsSocket
+                         ? options.place_of(*other.link, {"socket", "link"})
+                         : options.place_of(*other.link, {"link"});
   const auto as_written = one.path == other.path ? "" : ", " + other.path + ',';
   errors.push_back(place + name_of(other) + as_written + " is " + name_of(one) + ", " + one.path +
                    ": give each a file of its own");
@@ -204,6 +316,19 @@ void find_collisions(const Options& options, std::vector<std::string>& errors) {
   for (auto one = files.begin(); one != files.end(); ++one)
     for (auto other = files.begin(); other != one; ++other)
       compare_files(options, *other, *one, errors);
+}
+
+bool is_own_file(const Options& options, int file) {
+  const auto look = [](int at, const char* path, int flags, struct statx& found) {
+    return ::statx(at, path, flags | AT_STATX_DONT_SYNC, STATX_INO, &found) == 0;
+  };
+  struct statx given {};
+  if (!look(file, "", AT_EMPTY_PATH, given)) return false;
+  return std::ranges::any_of(files_of(options), [&](const OwnFile& own) {
+    struct statx found {};
+    return look(AT_FDCWD, own.path.c_str(), 0, found) && found.stx_ino == given.stx_ino &&
+           found.stx_dev_major == given.stx_dev_major && found.stx_dev_minor == given.stx_dev_minor;
+  });
 }
 
 }  // namespace stp::stpd

@@ -112,5 +112,7 @@ bool complete(Options& options, std::vector<std::string>& errors);
 // collisions.cpp: adds an error for each two links that cannot be open at once, and for each file
 // that stpd would write or make twice, with the line of the second one. The links are complete.
 void find_collisions(const Options& options, std::vector<std::string>& errors);
+// Whether an open file is the configuration, or one that stpd writes, or a driver of its links.
+bool is_own_file(const Options& options, int file);
 
 }  // namespace stp::stpd

@@ -49,8 +49,8 @@ std::uint32_t snap_of(const std::string& link, std::uint32_t asked) {
 
 }  // namespace
 
-Tracer::Tracer(LinkShards& shards, port::Tap* beside, Log log)
-    : shards_(shards), beside_(beside), log_(std::move(log)) {}
+Tracer::Tracer(LinkShards& shards, port::Tap* beside, IsOwn is_own, Log log)
+    : shards_(shards), beside_(beside), is_own_(std::move(is_own)), log_(std::move(log)) {}
 
 Tracer::~Tracer() {
   stop();
@@ -68,6 +68,7 @@ bool Tracer::has_let_go() {
 
 int Tracer::start(const ipc::TraceOrder& order, host::ClientId by, os::UniqueFd& file) {
   if (!has_let_go()) return -EBUSY;
+  if (is_own_(file.get())) return -ETXTBSY;
   stop();  // ends a trace that has reached its own limit
   trace::PcapngWriter::Options options{.interface = shards_.first().info().link,
                                        .program = "stpd " STP_VERSION};
@@ -266,9 +267,9 @@ bool ServedLink::find_admin_group(std::string& error) {
 }
 
 void ServedLink::add_admin() {
-  parts_->tracer =
-      std::make_unique<Tracer>(shards(), tap_ ? &*tap_ : nullptr,
-                               [this](const std::string& text) { log(LogLevel::kInfo, text); });
+  parts_->tracer = std::make_unique<Tracer>(
+      shards(), tap_ ? &*tap_ : nullptr, [this](int file) { return is_own_file(common_, file); },
+      [this](const std::string& text) { log(LogLevel::kInfo, text); });
   add_counters();
   parts_->server.set_admin(admin_group_, parts_->tracer.get());
   parts_->telemetry.emplace(shards());

@@ -24,14 +24,17 @@ namespace stp::stpd {
 class Tracer final : public TraceControl, private port::Tap {
  public:
   using Log = std::function<void(const std::string&)>;
+  using IsOwn = std::function<bool(int file)>;
 
-  // `beside`: another tap that also sees every frame; may be null.
-  Tracer(LinkShards& shards, port::Tap* beside, Log log);
+  // `beside`: another tap that also sees every frame; may be null. `is_own`: whether a file is one
+  // that stpd has for something else.
+  Tracer(LinkShards& shards, port::Tap* beside, IsOwn is_own, Log log);
   ~Tracer() override;
   Tracer(const Tracer&) = delete;
   Tracer& operator=(const Tracer&) = delete;
 
-  // -EBUSY: a trace is running, or the files of too many traces still block.
+  // -EBUSY: a trace is running, or the files of too many traces still block. -ETXTBSY: stpd has the
+  // file for something else. Else it is emptied.
   int start(const ipc::TraceOrder& order, host::ClientId by, os::UniqueFd& file) override;
   int stop() override;
   int status(ipc::TraceState& out) override;
@@ -43,6 +46,7 @@ class Tracer final : public TraceControl, private port::Tap {
 
   LinkShards& shards_;
   port::Tap* const beside_;
+  const IsOwn is_own_;
   const Log log_;
   std::unique_ptr<trace::PcapngWriter> writer_;  // the latest trace
   std::optional<trace::PcapngTap> tap_;          // into it

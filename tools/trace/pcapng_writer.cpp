@@ -209,6 +209,7 @@ struct PcapngWriter::State {
   std::atomic<std::uint64_t> taken{0}, in_file{0};  // frames that came into the ring, the file
   std::atomic<std::uint64_t> dropped{0};            // frames that did not come into the ring
   std::uint64_t blocks_before_frames = 0;           // of those in the ring: the file's header
+  bool empties = false;                             // the file, before it writes there
   std::uint64_t lost = 0;  // dropped since the last frame that was taken; of the polling thread
   std::atomic<std::uint64_t> file_size{0};  // of whole blocks
   std::atomic<int> error{0};
@@ -254,6 +255,7 @@ std::unique_ptr<PcapngWriter> PcapngWriter::create(os::UniqueFd file, const Opti
   state->put(header.data(), header.size(), at);
   state->head = at;
   state->blocks_before_frames = 2;
+  state->empties = true;
   return std::unique_ptr<PcapngWriter>(new PcapngWriter(std::move(state)));
 }
 
@@ -371,7 +373,9 @@ void PcapngWriter::frame(Time time, Bytes head, Bytes rest, Way way) {
 void PcapngWriter::State::run() {
   bool last = false;
   ring.populate();
-  while (drain() && !last) {
+  // EINVAL: it is no regular file, and there is nothing to empty.
+  if (empties && ::ftruncate(file.get(), 0) != 0 && errno != EINVAL) give_up(-errno);
+  while (error == 0 && drain() && !last) {
     Lock lock(mutex);
     last = closed || stopping;  // closed for a whole interval: no frame is being added any more
     closed = closed || at_limit();

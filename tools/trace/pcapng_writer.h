@@ -36,8 +36,8 @@ class PcapngWriter {
   // nullptr: `error` says why.
   static std::unique_ptr<PcapngWriter> create(const std::string& path, Options options,
                                               std::string& error);
-  // The same with an open file, which must be regular and empty. This call does not touch it;
-  // error() reports its errors later. nullptr: there is no memory for the ring.
+  // The same with an open file, which must be regular. The writer's thread empties it, and error()
+  // reports its errors later. nullptr: there is no memory for the ring.
   static std::unique_ptr<PcapngWriter> create(os::UniqueFd file, const Options& options);
   // Writes the rest of the ring. Waits for that until Options::farewell has passed since finish().
   ~PcapngWriter();
