@@ -13,7 +13,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,6 +21,7 @@
 
 #include "libst/ipc/requests.h"
 #include "stp/base/mutex.h"
+#include "stp/base/scarce_memory.h"
 #include "stp/types.h"
 
 namespace stp::host {
@@ -422,9 +422,7 @@ class Allowances {
     answering_ = true;
     int result = 0;
     try {
-      result = work();
-    } catch (const std::bad_alloc&) {
-      result = -ENOMEM;
+      result = within_memory(work, [] { return -ENOMEM; });
     } catch (...) {
       result = -EIO;
     }

@@ -13,6 +13,7 @@
 #include "libst/ipc/requests.h"
 #include "libst/ipc/shared_memory.h"
 #include "stp/base/assert.h"
+#include "stp/base/scarce_memory.h"
 #include "stp/node/connection/key_guard.h"
 #include "stp/node/inbound/unscheduled.h"
 
@@ -106,6 +107,7 @@ int Connections::restock(Client& client, EndpointId id, Endpoint& endpoint) {
   while (endpoint.unaccepted < wanted) {
     Bell number = 0;
     if (const auto error = make_channel(client, id, number); error != 0) return error;
+    const Needed from_here_on;
     ++endpoint.unaccepted;
     if (const auto error = stock(client, id, endpoint, number); error != 0) return error;
     if (!offers_.wanted() || endpoint.unaccepted == wanted) continue;
@@ -115,6 +117,10 @@ int Connections::restock(Client& client, EndpointId id, Endpoint& endpoint) {
     break;
   }
   return 0;
+}
+
+int Connections::restock_within_memory(Client& client, EndpointId id, Endpoint& endpoint) {
+  return within_memory([&] { return restock(client, id, endpoint); }, [] { return -ENOMEM; });
 }
 
 EndpointId Connections::take_low() {
@@ -140,6 +146,7 @@ int Connections::stock(Client& client, EndpointId id, Endpoint& endpoint, Bell n
 
 // Takes the next connection that waits to be accepted.
 int Connections::take(Client& client, EndpointId id, Endpoint& endpoint, Bell& out) {
+  const Needed to_the_end;
   VcId vc = kNoneId;
   VcInfo info{};
   if (const auto error = node_.accept(id, vc); error != 0) return error;
@@ -169,14 +176,15 @@ int Connections::open(Client& client, EndpointId id, Attachments& attachments,
                       ipc::GivenChannel& given, Open&& open) {
   Bell number = 0;
   if (const auto error = make_channel(client, id, number); error != 0) return error;
+  Unused unused{client, number};
   auto& channel = *client.channels.at(number);
   VcId vc = kNoneId;
-  auto error = make_offer(client, channel.memory->size(), channel.offered);
-  if (error == 0) error = open(channel.memory->data(), cookie_of(client.id, number), vc);
-  if (error != 0) {
-    take_out(client, number);
+  if (const auto error = make_offer(client, channel.memory->size(), channel.offered); error != 0)
     return error;
-  }
+  if (const auto error = open(channel.memory->data(), cookie_of(client.id, number), vc); error != 0)
+    return error;
+  unused.number.reset();
+  const Needed from_here_on;
   put_to_use(client, vc, number);
   given = hand_out(channel, number, attachments);
   return 0;
@@ -212,7 +220,7 @@ int Connections::accept(Client& client, EndpointId id, Attachments& attachments,
   if (const auto error = take(client, id, *endpoint, number); error != 0) return error;
   client.channels.at(number)->offered = std::move(offered);
   // An error only means that fewer connections can wait; this one is accepted all the same.
-  restock(client, id, *endpoint);
+  restock_within_memory(client, id, *endpoint);
   const auto& channel = *client.channels.at(number);
   reply.channel = hand_out(channel, number, attachments);
   return info(client, channel.vc, reply.facts);
@@ -398,7 +406,7 @@ int Endpoints::listen(Client& client, const ask::Listen& request) {
   if (!may_listen(client, request.uport)) return no_rule(client, request.uport);
   if (const auto error = node_.listen(request.endpoint, request.uport); error != 0) return error;
   endpoint->listening = true;
-  const auto error = connections_.restock(client, request.endpoint, *endpoint);
+  const auto error = connections_.restock_within_memory(client, request.endpoint, *endpoint);
   // With one channel in stock the endpoint listens, for fewer connections at a time.
   if (error == 0 || endpoint->unaccepted != 0) return 0;
   endpoint->listening = false;

@@ -47,6 +47,8 @@ class Connections {
   // program in another process grows by one channel; next_low() names it until it is full. Each may
   // wait for threads that map memory of programs, and the link waits meanwhile.
   int restock(Client& client, EndpointId id, Endpoint& endpoint);
+  // The same, and -ENOMEM if the system has no memory.
+  int restock_within_memory(Client& client, EndpointId id, Endpoint& endpoint);
   // The next endpoint to restock, in turn. nullopt: there is none.
   std::optional<EndpointId> next_low() {
     return low_.empty() ? std::nullopt : std::optional(take_low());
@@ -66,6 +68,14 @@ class Connections {
   int make_channel(Client& client, EndpointId id, Bell& out);
   int make_offer(const Client& client, std::size_t size, std::shared_ptr<ipc::SharedMemory>& out);
   static std::unique_ptr<Channel> take_out(Client& client, Bell number);
+  // A channel that goes again, unless it is put to use.
+  struct Unused {
+    ~Unused() {
+      if (number) take_out(client, *number);
+    }
+    Client& client;
+    std::optional<Bell> number;
+  };
   // Makes a channel and calls `open(memory, cookie, vc)`, which gives it to the Node.
   template <typename Open>
   int open(Client& client, EndpointId id, Attachments& attachments, ipc::GivenChannel& given,

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -615,10 +614,8 @@ void DrivenService::Impl::stock_low(EndpointId id, bool in_turn) {
   else if (endpoint->low)
     return;  // its turn comes
   if (!endpoint->listening) return;
-  try {
-    connections.restock(client, id, *endpoint);
-  } catch (const std::bad_alloc&) {  // as if the quota were used up: fewer connections can wait
-  }
+  // Without memory it is as if the quota were used up: fewer connections can wait.
+  connections.restock_within_memory(client, id, *endpoint);
 }
 
 bool DrivenService::Impl::restock_next() {

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "stp/base/assert.h"
+#include "stp/base/scarce_memory.h"
 #include "stp/base/work_meter.h"
 #include "stp/wire/big_endian.h"
 
@@ -97,7 +98,11 @@ std::byte* PeerGets::operand(const Vc& vc, const wire::Get& get) const {
 // protocol: 9.13
 void PeerGets::on_get(Vc& vc, const wire::Frame& frame) {
   const auto& h = frame.header;
-  if (!vc.one_sided) vc.one_sided = std::make_unique<OneSided>();
+  // Without memory there is no answer: the peer asks again.
+  if (!vc.one_sided)
+    vc.one_sided = within_memory([] { return std::make_unique<OneSided>(); },
+                                 [] { return std::unique_ptr<OneSided>(); });
+  if (!vc.one_sided) return use_.common.counters.add(Counter::kAnswersFull);
   if (is_fetch(h)) return on_fetch(vc, frame);
   const auto get = wire::decode_as<wire::Get>(h);
   std::byte* memory = nullptr;

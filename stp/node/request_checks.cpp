@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <new>
 
+#include "stp/base/scarce_memory.h"
 #include "stp/wire/syntax.h"
 
 namespace stp {
@@ -14,12 +14,8 @@ using wire::Op;
 
 // Out of memory for one user's request fails only that request.
 template <typename Work>
-int within_memory(Work&& work) {
-  try {
-    return work();
-  } catch (const std::bad_alloc&) {
-    return -ENOMEM;
-  }
+int request_within_memory(Work&& work) {
+  return within_memory(work, [] { return -ENOMEM; });
 }
 
 }  // namespace
@@ -49,7 +45,7 @@ int RequestChecks::check_control(Vc& vc, const SendEntry& entry, Time now, std::
       const auto error = check_grant(vc, h);
       if (error != 0 || vc.connectionless()) return error;
       const auto limit = entry.limited != 0 ? entry.length : ~std::uint64_t{0};
-      const auto granted_error = within_memory([&] {
+      const auto granted_error = request_within_memory([&] {
         return vc.inbound.grant(wire::decode_as<wire::ClearToSend>(h), limit, now, part);
       });
       use_.tidying.later(vc);
@@ -63,7 +59,7 @@ int RequestChecks::check_control(Vc& vc, const SendEntry& entry, Time now, std::
       if (h.has(wire::flag::kReject)) return 0;
       if (const auto error = check_grant(vc, h); error != 0) return error;
       if (vc.connectionless()) return 0;
-      const auto error = within_memory(
+      const auto error = request_within_memory(
           [&] { return vc.inbound.open_region(wire::decode_as<wire::MemoryRegionAvailable>(h)); });
       use_.tidying.later(vc);
       return error;
@@ -116,7 +112,7 @@ int RequestChecks::check_get(Vc& vc, const wire::Header& h) {
   const auto end = Address{h.sync, h.b_num}.linear(bufsize) + length;
   if (end > (std::uint64_t{mx.first} + mx.count) << bufsize) return -ERANGE;
   if (vc.connectionless()) return 0;
-  return within_memory([&] {
+  return request_within_memory([&] {
     return vc.inbound.answers().expect(wire::decode_as<wire::Get>(h), length,
                                        h.has(wire::flag::kFunction), vc.inbound.tiles());
   });

@@ -270,6 +270,36 @@ TEST_F(StpdTest, TheKernelsTableOfItsFilesIsAsLongAsItWillGet) {
   EXPECT_GE(size, std::min<rlim_t>(limit.rlim_max, 1U << 20U));
 }
 
+#if !defined(__SANITIZE_THREAD__)
+// A limit of its address space as long as it has, and programs that have taken all of its heap.
+TEST_F(StpdTest, WithoutMemoryItRefusesAndGoesOn) {
+  ::setenv("MALLOC_ARENA_MAX", "1", 1);  // all of the heap counts in that length
+  const auto program = serving();
+  ::unsetenv("MALLOC_ARENA_MAX");
+  os::UniqueFd client;
+  ASSERT_EQ(ipc::connect_to(socket, client), 0);
+  connect_to_itself(client.get());
+  rlim_t pages = 0;
+  std::ifstream("/proc/" + std::to_string(program->pid()) + "/statm") >> pages;
+  rlimit limit{.rlim_cur = pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)),
+               .rlim_max = RLIM_INFINITY};
+  rlimit before{};
+  ASSERT_EQ(::prlimit(program->pid(), RLIMIT_AS, nullptr, &before), 0);
+  limit.rlim_max = before.rlim_max;
+  ASSERT_EQ(::prlimit(program->pid(), RLIMIT_AS, &limit, nullptr), 0);
+  int result = 0;
+  while (result == 0) result = ask(client.get(), ipc::RequestKind::kOpenEndpoint);
+  EXPECT_EQ(result, -ENOMEM);
+  for (int i = 0; i < 20; ++i) EXPECT_NE(hello(), 0);
+  EXPECT_EQ(ask(client.get(), ipc::RequestKind::kLinkState), 0);
+  ASSERT_EQ(::prlimit(program->pid(), RLIMIT_AS, &before, nullptr), 0);
+  EXPECT_EQ(hello(), 0);
+  EXPECT_EQ(ask(client.get(), ipc::RequestKind::kOpenEndpoint), 0);
+  program->signal(SIGTERM);
+  EXPECT_EQ(program->wait(), 0) << program->output();
+}
+#endif
+
 // ---- several links, and the configuration file ----
 
 TEST_F(StpdTest, SeveralLinksEachHaveTheirSocket) {

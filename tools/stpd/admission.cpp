@@ -14,6 +14,7 @@
 #include "libst/ipc/socket.h"
 #include "libst/os/file_limit.h"
 #include "stp/base/assert.h"
+#include "stp/base/scarce_memory.h"
 #include "tools/stpd/server.h"
 
 namespace stp::stpd {
@@ -258,6 +259,8 @@ Server::Refused Server::admit(const ipc::ClientIdentity& who, os::UniqueFd& sock
                               os::UniqueFd& process) {
   if (!who.administrator && (foreign_->has_lost(who.uid) || foreign_->has_left_sockets(who.uid)))
     return refuse(who, -EBUSY, "descriptors of its user cannot be closed");
+  if (!who.administrator && memory_is_scarce)
+    return refuse(who, -ENOMEM, "the system has no memory for stpd: raise what limits it");
   const auto stuck = cannot_close_files_of(who.uid);
   if (!who.administrator && stuck) return refuse(who, -EBUSY, "bells of its user cannot be closed");
   if (!who.administrator && workers_->has_slept(who.uid))

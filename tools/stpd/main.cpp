@@ -26,6 +26,7 @@
 #include "libst/os/file_limit.h"
 #include "libst/os/standard_streams.h"
 #include "tools/stpd/log.h"
+#include "tools/stpd/memory_reserve.h"
 #include "tools/stpd/options.h"
 #include "tools/stpd/served_link.h"
 
@@ -325,6 +326,7 @@ void warn_of_size_limit() {
 }
 
 int run(int argc, char** argv, const Options& options) {
+  stp::stpd::keep_memory_in_reserve();
   const auto signals = block_signals();
   stp::os::make_room_for_files(stp::os::raise_file_limit());
   stp::stpd::set_log(options.log_level, options.log_format);

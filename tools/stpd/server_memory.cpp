@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <deque>
 #include <exception>
-#include <new>
 #include <span>
 #include <string_view>
 #include <system_error>
@@ -18,6 +17,7 @@
 #include "libst/ipc/requests.h"
 #include "stp/base/assert.h"
 #include "stp/base/mutex.h"
+#include "stp/base/scarce_memory.h"
 #include "tools/stpd/server.h"
 
 namespace stp::stpd {
@@ -59,11 +59,9 @@ int keep_offered(Errand& errand) {
 }
 
 int carry_out(Errand& errand) {
-  try {
-    return errand.offered != nullptr ? keep_offered(errand) : map_memory(errand);
-  } catch (const std::bad_alloc&) {
-    return -ENOMEM;
-  }
+  return within_memory(
+      [&] { return errand.offered != nullptr ? keep_offered(errand) : map_memory(errand); },
+      [] { return -ENOMEM; });
 }
 
 }  // namespace

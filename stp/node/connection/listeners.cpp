@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "stp/base/scarce_memory.h"
 #include "stp/wire/padding.h"
 
 namespace stp {
@@ -103,6 +104,7 @@ int Openings::connect(Endpoint& endpoint, const MacAddr& peer, std::uint32_t upo
   if (peer.is_group() || peer.is_zero()) return -EINVAL;
   auto* const vc = make(endpoint, channel, cookie, now);
   if (vc == nullptr) return endpoint.config.port != 0 ? -EADDRINUSE : -ENOSPC;
+  const Needed from_here_on;
   vc->peer_mac = peer;
   vc->peer_uport = uport;
   vc->option = option;
@@ -116,17 +118,22 @@ int Openings::open_port(Endpoint& endpoint, std::byte* channel, std::uint64_t co
                         Time now) {
   if (!endpoint.config.connectionless) return -EINVAL;
   if (endpoint.vcs > 0) return -EBUSY;
+  const auto max_stu = std::min(endpoint.config.max_stu, use_.common.config.max_stu);
+  const auto bufsize = static_cast<std::uint8_t>(endpoint.config.bufsize);
+  const auto stu_log2 = static_cast<std::uint8_t>(stu_size_log2(max_stu, max_stu, bufsize));
+  // First, because it may find no memory.
+  auto unscheduled =
+      std::make_unique<UnscheduledBlocks>(bufsize, stu_log2, endpoint.owner->windows);
+  auto guard = std::make_unique<KeyGuard>();
   auto* const vc = make(endpoint, channel, cookie, now);
   if (vc == nullptr) return endpoint.config.port != 0 ? -EADDRINUSE : -ENOSPC;
   vc->state.must(VcEvent::kBegun);
   vc->end_counted = true;  // not counted as a connection
-  vc->peer_bufsize = static_cast<std::uint8_t>(endpoint.config.bufsize);
+  vc->peer_bufsize = bufsize;
   vc->peer_max_stu = vc->local_max_stu;
-  vc->send_stu_log2 = static_cast<std::uint8_t>(
-      stu_size_log2(vc->local_max_stu, vc->local_max_stu, vc->peer_bufsize));
-  vc->unscheduled = std::make_unique<UnscheduledBlocks>(vc->peer_bufsize, vc->send_stu_log2,
-                                                        endpoint.owner->windows);
-  vc->guard = std::make_unique<KeyGuard>();
+  vc->send_stu_log2 = stu_log2;
+  vc->unscheduled = std::move(unscheduled);
+  vc->guard = std::move(guard);
   vc->channel.set_state(ChannelState::kOpen);
   out = vc->id;
   return 0;
@@ -618,6 +625,7 @@ void Listeners::on_request(const wire::Frame& frame, Time now) {
 
 // `own`: the requester is a user of this Node.
 void Listeners::make(Endpoint& endpoint, const Requester& asker, bool own, Time now) {
+  if (memory_is_scarce) return refuse_for(asker, Counter::kNoResources);
   auto* const vc = use_.openings.make_passive(endpoint, asker, {}, now);
   if (vc == nullptr) return refuse_for(asker, Counter::kNoResources);
   // protocol: 5.34
@@ -733,6 +741,7 @@ Vc* Listeners::make_proven(const Requester& asker, const Strangers::Names& names
   const auto listener = listeners_.find(asker.rc.r_uport);
   if (listener == listeners_.end()) return none(DropReason::kBadPort);
   auto& endpoint = *listener->second;
+  if (memory_is_scarce) return none(DropReason::kBacklogFull);
   if (endpoint.stock.empty()) {
     use_.strangers.hold(asker, names, now);
     use_.newcomers.reclaim(endpoint, now);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "stp/base/assert.h"
+#include "stp/base/scarce_memory.h"
 #include "stp/node/inbound/inbound_transfer.h"
 
 namespace stp {
@@ -291,6 +292,7 @@ int Inbound::open_region(const wire::MemoryRegionAvailable& mra) {
 
 InboundBlock& Inbound::place_of(InboundTransfer& region, std::uint32_t b_num) {
   auto& window = region.window;
+  const Refusable from_the_system;
   if (window.empty()) window.resize(window_memory::places_for(region.b_win));
   STP_ASSERT(b_num - region.b_seq < region.b_win && window.size() >= region.b_win,
              "a Block within the window has a place of its own");

@@ -12,13 +12,13 @@
 #include <cstring>
 #include <iterator>
 #include <memory>
-#include <new>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "stp/base/assert.h"
 #include "stp/base/linked_list.h"
+#include "stp/base/scarce_memory.h"
 #include "stp/base/work_meter.h"
 #include "stp/counters.h"
 #include "stp/types.h"
@@ -162,13 +162,12 @@ class HeldEnds {
   [[nodiscard]] bool make_room(std::uint32_t places) {
     if (!places_.empty()) return true;
     work::count("ends of Blocks that are held", places);
-    try {
+    const auto make = [&] {
       order_.reserve(places);
       places_.resize(places);
-    } catch (const std::bad_alloc&) {
-      return false;
-    }
-    return true;
+      return true;
+    };
+    return within_memory(make, [] { return false; });
   }
   void hold(std::uint32_t b_num, const HeldEnd& end) {
     if (end.size == 0) return;

@@ -2,9 +2,9 @@
 #include "stp/node/inbound/unscheduled.h"
 
 #include <algorithm>
-#include <new>
 
 #include "stp/base/assert.h"
+#include "stp/base/scarce_memory.h"
 #include "stp/base/work_meter.h"
 
 namespace stp {
@@ -79,12 +79,12 @@ bool UnscheduledBlocks::begin(Open& place, const BlockName& name, const wire::Da
   } else {
     memory_.give(StuMap::footprint(stus.capacity()));
     stus = StuMap();
-    try {
-      auto more = StuMap(static_cast<std::uint32_t>(most));
-      if (memory_.add(purse_.get(), StuMap::footprint(most))) stus = std::move(more);
-    } catch (const std::bad_alloc&) {
-      // as if it were lost
-    }
+    within_memory(
+        [&] {
+          auto more = StuMap(static_cast<std::uint32_t>(most));
+          if (memory_.add(purse_.get(), StuMap::footprint(most))) stus = std::move(more);
+        },
+        [] {});  // as if it were lost
   }
   auto& block = place.block = {};
   block.stus = std::move(stus);

@@ -2,9 +2,9 @@
 #include "stp/node/memory/mapped_memory.h"
 
 #include <cerrno>
-#include <new>
 
 #include "stp/base/assert.h"
+#include "stp/base/scarce_memory.h"
 #include "stp/base/work_meter.h"
 #include "stp/node/common.h"
 #include "stp/node/connection/port_table.h"
@@ -308,11 +308,9 @@ int MappedMemory::map(Endpoint& endpoint, Direction direction, std::uint32_t bas
                       std::span<const MutableBytes> pieces, RegionId& out) {
   auto* const region = regions_.add(std::make_unique<Region>());
   if (region == nullptr) return -ENOSPC;
-  auto error = -ENOMEM;
-  try {
-    error = endpoint.range(direction).bind(base, pieces, region->id);
-  } catch (const std::bad_alloc&) {
-  }
+  const auto error =
+      within_memory([&] { return endpoint.range(direction).bind(base, pieces, region->id); },
+                    [] { return -ENOMEM; });
   if (error != 0) {
     regions_.remove(region->id);
     return error;

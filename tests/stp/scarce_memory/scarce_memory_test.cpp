@@ -4,21 +4,14 @@
 #include <cstdlib>
 #include <new>
 
+#include "stp/base/scarce_memory.h"
 #include "tests/stp/node/write_fixture.h"
-
-namespace {
-
-// This many allocations succeed, then one fails. Negative: none fails.
-thread_local long left = -1;
-
-}  // namespace
+#include "tests/stp/scarce_memory/failing_allocations.h"
 
 void* operator new(std::size_t size, std::align_val_t alignment) {
-  if (left == 0) {
-    left = -1;
+  auto& left = stp::test::allocations_left;
+  if (left >= 0 && --left < 0 && (!stp::test::some_is_kept || stp::Refusable::here()))
     throw std::bad_alloc();
-  }
-  if (left > 0) --left;
   const auto unit = static_cast<std::size_t>(alignment);
   auto* const made = std::aligned_alloc(unit, (size + unit - 1) / unit * unit);
   if (made == nullptr) throw std::bad_alloc();
@@ -53,10 +46,10 @@ class ScarceMemory : public Writing {
   int failures_of(Prepare&& prepare, Call&& call) {
     for (int failures = 0; failures < 100; ++failures) {
       prepare();
-      left = failures;
+      allocations_left = failures;
       EXPECT_NO_THROW(call());
-      const bool failed = left < 0;
-      left = -1;
+      const bool failed = allocations_left < 0;
+      allocations_left = -1;
       if (!failed) return failures;
     }
     return -1;
