@@ -51,8 +51,9 @@ namespace {
 constexpr std::uint64_t kListenerKey = 0;
 constexpr std::uint64_t kStopKey = ~std::uint64_t{0};
 constexpr std::uint64_t kErrandsKey = kStopKey - 1;
-constexpr std::uint64_t kAdmitKey = kStopKey - 2;     // of no descriptor: once per turn
-constexpr std::uint64_t kExpelledKey = kStopKey - 3;  // minus the shard
+constexpr std::uint64_t kAdmitKey = kStopKey - 2;  // of no descriptor: once per turn
+constexpr std::uint64_t kKeptFilesKey = kStopKey - 3;
+constexpr std::uint64_t kExpelledKey = kStopKey - 4;  // minus the shard
 constexpr int kHeartbeatMs = 1'000;
 
 // Checks for a regular file that is open for writing. AT_STATX_DONT_SYNC uses what the kernel
@@ -169,6 +170,9 @@ int Server::start(std::size_t links) {
   for (std::size_t shard = 0; shard < shards_.size(); ++shard)
     if (const auto error = watch(shards_[shard]->expelled_fd(), kExpelledKey - shard); error != 0)
       return error;
+  kept_files_.emplace(most_kept_);
+  if (kept_files_->news_fd() >= 0)
+    if (const auto error = watch(kept_files_->news_fd(), kKeptFilesKey); error != 0) return error;
   listener_.watch(epoll_.get(), kListenerKey);
   thread_ = start_thread([this] { run(); });
   return 0;
@@ -200,6 +204,7 @@ void Server::end_clients() {
     while (auto guest = waiting_->next()) hang_up(guest->who.uid, std::move(guest->socket));
   if (errands_) end_errands();
   errands_.reset();
+  kept_files_.reset();
   workers_.reset();
   foreign_.reset();
   closer_.reset();
@@ -289,6 +294,8 @@ void Server::handle_event(std::uint64_t key) {
     admit_clients();
   else if (key == kErrandsKey)
     end_errands();
+  else if (key == kKeptFilesKey)
+    kept_files_->look();
   else if (key <= kExpelledKey && key > kExpelledKey - shards_.size())
     drop_expelled(static_cast<unsigned>(kExpelledKey - key));
   else if ((key & kProcessBit) == 0)
@@ -408,9 +415,24 @@ int Server::refuse_request(Peer& peer, ipc::RequestKind kind, int error, std::st
   return reply_to(peer, none, reply);
 }
 
+namespace {
+
+bool gives_files(const ipc::RequestMessage& request) {
+  return ipc::rule_of(request.head.kind)->reply_files != 0;
+}
+
+}  // namespace
+
 int Server::pass_on(Peer& peer, const ipc::RequestMessage& request, std::span<os::UniqueFd> fds) {
   if (request.head.kind == ipc::RequestKind::kMap) return begin_map(peer, request, fds);
   if (request.head.kind == ipc::RequestKind::kMapped) return begin_mapped(peer, request);
+  const auto uid = peer.identity.uid;
+  if (const auto many = gives_files(request) ? kept_files_->too_many(uid) : 0; many != 0)
+    return refuse_request(peer, request.head.kind, -EDQUOT,
+                          "programs of uid " + std::to_string(uid) + " keep " +
+                              std::to_string(many) +
+                              " files of connections that have ended, which take memory of stpd: "
+                              "end these programs");
   host::Attachments attachments;
   ipc::ReplyMessage reply;
   int bell = -1;
@@ -473,7 +495,10 @@ int Server::reply_to(Peer& peer, host::Attachments& attachments, const ipc::Repl
   std::array<int, 2> reply_fds{};
   std::size_t fd_count = 0;
   const auto fine = reply.head.result == 0;
-  if (attachments.memory && fine) reply_fds[fd_count++] = attachments.memory->fd();
+  if (attachments.memory && fine) {
+    reply_fds[fd_count++] = attachments.memory->fd();
+    kept_files_->handed_out(peer.identity.uid, attachments.memory->fd(), attachments.memory);
+  }
   if (bell >= 0 && fine) reply_fds[fd_count++] = bell;
   STP_ASSERT(!fine || fd_count == ipc::rule_of(reply.head.kind)->reply_files,
              "what goes along with a reply is what the table says");

@@ -19,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -167,6 +168,49 @@ SlowSockets::Time time_of(Call&& call) {
   return time_of_thread() - began;
 }
 
+// Files that stpd has made for programs and given up, and that programs keep.
+//
+// What a program has been given (its page, the memory of a connection) it may keep when stpd has
+// given it up. The pages are the program's, but what the kernel remembers of the file, one or two
+// kilobytes, counts as stpd's memory. So a user with many such files gets no more. The kernel tells
+// when a file has gone (inotify); where it does not, nothing is counted. One thread has it.
+class KeptFiles {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::size_t kMost = 4'096;
+
+  // A user with `most` of them gets no more.
+  explicit KeptFiles(std::size_t most);
+
+  // Readable when files have gone: call look() then. -1: the kernel does not tell.
+  [[nodiscard]] int news_fd() const { return news_.get(); }
+  // Handles a bounded number of news.
+  void look();
+  // Call before a program of `user` gets `file`. `memory`: what it is; stpd has given it up when
+  // that has expired.
+  void handed_out(uid_t user, int file, const std::weak_ptr<const void>& memory);
+  // Files of this user that stpd has given up, if they are too many; otherwise 0.
+  [[nodiscard]] std::size_t too_many(uid_t user, Clock::time_point now = Clock::now());
+  // Files that are there, given up or not.
+  [[nodiscard]] std::size_t count() const { return users_of_.size(); }
+
+ private:
+  // How often the files of one user are counted at most.
+  static constexpr std::chrono::milliseconds kInterval{100};
+  struct User {
+    std::unordered_map<int, std::weak_ptr<const void>> files;  // by watch
+    std::size_t given_up = 0;                                  // when they were counted
+    Clock::time_point counted{};
+  };
+
+  void forget(int watch);
+
+  const std::size_t most_;
+  os::UniqueFd news_;
+  std::map<uid_t, User> users_;
+  std::unordered_map<int, uid_t> users_of_;  // by watch
+};
+
 // Starts and stops a trace of a service's frames on request. The Server calls it, one thread at a
 // time and without a drive lock. No function waits for the file. Functions return 0 or a negative
 // errno.
@@ -259,6 +303,8 @@ class Server {
   // quotas. May be called at any time. limits::kOperatorPlaces additional places are reserved for
   // administrators, who may only watch in them.
   void set_quotas(const host::Quotas& quotas);
+  // Call before start(). How many files of what has ended a user's programs may keep (KeptFiles).
+  void set_most_kept(std::size_t files) { most_kept_ = files; }
   // Creates the socket, and beside it the one of the administrators; if that cannot be made, logs
   // why. Returns 0; -EADDRINUSE: another daemon answers there; or another negative errno.
   int listen(const ipc::SocketAccess& access = {});
@@ -377,6 +423,8 @@ class Server {
   std::size_t lost_closing_ = 0;  // threads of `closer_`, at the last tend()
   std::optional<WaitingRoom> waiting_;
   SlowSockets slow_sockets_;
+  std::optional<KeptFiles> kept_files_;
+  std::size_t most_kept_ = KeptFiles::kMost;
   std::optional<Errands> errands_;
   Listener listener_;
   os::UniqueFd epoll_, stop_;
