@@ -166,7 +166,9 @@ int FabricLink::take() {
 [[gnu::noinline]] void FabricLink::call_owners(bool idle) {
   if (!awaiting_.empty()) let_look_again();
   if (idle) tell();
-  owes_calls_ = !awaiting_.empty() || !telling_.empty();
+  if (idle)
+    for (auto* const each : std::exchange(cleaning_, {})) each->clean_up();
+  owes_calls_ = !awaiting_.empty() || !telling_.empty() || !cleaning_.empty();
 }
 
 void FabricLink::let_look_again() {

@@ -538,6 +538,13 @@ class FabricLink {
     owes_calls_ = true;
   }
   void stop_telling(const Owner& owner) { std::erase(telling_, &owner); }
+  // Calls clean_up() after events of this turn and others, once a turn finds none.
+  void clean_up_later(Acceptor& acceptor) {
+    if (std::ranges::find(cleaning_, &acceptor) != cleaning_.end()) return;
+    cleaning_.push_back(&acceptor);
+    owes_calls_ = true;
+  }
+  void stop_cleaning(const Acceptor& acceptor) { std::erase(cleaning_, &acceptor); }
   // Calls leave() in a millisecond or two, in another thread.
   void leave_soon(Owner& owner) {
     if (std::exchange(owner.leaves_soon_, true)) return;
@@ -599,6 +606,7 @@ class FabricLink {
   Slots slots_, short_slots_, notes_, short_laned_, laned_;
   Registrations registrations_;  // before the operations that have them
   std::vector<Owner*> awaiting_, telling_, leaving_;
+  std::vector<Acceptor*> cleaning_;
   bool owes_calls_ = false;             // to some of these
   Clock::time_point awaiting_since_{};  // none of them had what it waits for since
   std::vector<Watched> watched_;

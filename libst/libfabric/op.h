@@ -55,6 +55,8 @@ class Owner {
 class Acceptor {
  public:
   virtual void requested(stm_connection_t connection) = 0;
+  // It has asked for it (FabricLink::clean_up_later).
+  virtual void clean_up() {}
 
  protected:
   ~Acceptor() = default;

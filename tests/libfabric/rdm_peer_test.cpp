@@ -609,6 +609,13 @@ TEST_F(RdmPeersOfStpd, AreLentLittleWhileTheySendLittle) {
     }
   std::fprintf(stderr, "%zu bytes while connected, %zu after two messages\n", connected, each());
   EXPECT_LT(each() >> 10, 64U + 40U);
+  // The channels of those that have gone are given back, at both ends, though nobody else comes.
+  const auto held = each();
+  stranger_.end_all();
+  EXPECT_TRUE(becomes_true([&] {
+    stranger_.look(1);
+    return each() + (50 << 10) < held;
+  }));
 }
 
 // They are rejected, and nothing of them stays, nor do they fill the log.

@@ -64,6 +64,11 @@ class Stranger : public StrangeProgram {
     }
     return connected;
   }
+  // Ends all of them.
+  void end_all() {
+    for (auto* const connection : all_) stm_connection_close(connection);
+    all_.clear();
+  }
   // Listens, and accepts the endpoint that connects.
   sockaddr_in listen() {
     sockaddr_in address{};

@@ -19,9 +19,19 @@ namespace {
 
 constexpr std::size_t kLeastLeft = 4096;
 constexpr std::size_t kWordSize = 64, kPeersOfBlock = 16;
+constexpr unsigned kBuriedAtOnce = 16;
 static_assert(kWordSize >= kHead);
 // Any sender.
 constexpr Address kAny{};
+
+// Ends the last of connections that have ended. False: there is none.
+template <class Ended>
+bool bury_one(Ended& ended) {
+  if (ended.empty()) return false;
+  ended.back()->close();
+  ended.pop_back();
+  return true;
+}
 
 }  // namespace
 
@@ -53,6 +63,7 @@ void Endpoint::end_connections(LinkLock& lock) {
   for (const auto& [place, connection] : outgoing_) connection->give_up(-ECANCELED);
   for (const auto& [key, connection] : incoming_) connection->give_up(-ECANCELED);
   bury();
+  link_.stop_cleaning(*this);
   outgoing_.clear();
   incoming_.clear();
   buffers_.clear();
@@ -67,16 +78,19 @@ bool Endpoint::lingers() const {
          std::ranges::any_of(outgoing_, [](const auto& each) { return each.second->is_sending(); });
 }
 
-// No event refers to those that have ended: their last one has been taken.
+// No event refers to those that have ended: their last one has been taken. What they have, as
+// channels of a stpd, others may need.
 void Endpoint::bury() {
-  for (const auto& connection : ended_outgoing_) connection->close();
-  ended_outgoing_.clear();
-  bury_incoming();
+  while (bury_one(ended_outgoing_) || bury_one(ended_incoming_))
+    ;
 }
 
-void Endpoint::bury_incoming() {
-  for (const auto& connection : ended_incoming_) connection->close();
-  ended_incoming_.clear();
+// A few at a time, as each is a request to a stpd.
+void Endpoint::clean_up() {
+  if (closing_) return;
+  for (auto left = kBuriedAtOnce; left != 0; --left)
+    if (!bury_one(ended_outgoing_) && !bury_one(ended_incoming_)) return;
+  link_.clean_up_later(*this);
 }
 
 int Endpoint::bind_other(fid_t other, std::uint64_t flags) {
@@ -165,7 +179,8 @@ int Endpoint::way_to(fi_addr_t to, SendingConnection*& way) {
 }
 
 void Endpoint::requested(stm_connection_t connection) {
-  if (!closing_) bury_incoming();  // an endpoint that only receives makes no connection
+  while (!closing_ && bury_one(ended_incoming_))  // whoever comes and goes leaves nothing
+    ;
   auto data = cm_data_of(connection);
   auto peer = unpack_request(data, kMagic);
   if (peer) peer = link_.canonical_from_peer(*peer);
@@ -201,6 +216,7 @@ void Endpoint::has_ended(const Outgoing& connection) {
   forget_recent();
   ended_outgoing_.push_back(std::move(found->second));
   outgoing_.erase(found);
+  link_.clean_up_later(*this);
 }
 
 void Endpoint::has_ended(const Incoming& connection) {
@@ -209,6 +225,7 @@ void Endpoint::has_ended(const Incoming& connection) {
   forget_recent();
   ended_incoming_.push_back(std::move(found->second));
   incoming_.erase(found);
+  link_.clean_up_later(*this);
 }
 
 // ---- receives, and what comes to them ----

@@ -391,6 +391,7 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   [[nodiscard]] std::size_t most_kept() const { return most_kept_; }
   [[nodiscard]] bool may_keep(const OfHost& of) const { return places_.may_keep(of); }
   void requested(stm_connection_t connection) override;
+  void clean_up() override;
   std::optional<Receive> receive_for(const Message& message) {
     return matching_.take_receive(message, least_left_);
   }
@@ -448,7 +449,6 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   [[nodiscard]] fi_addr_t number_of(const Address& peer) const override;
   void leaves(const Op& op) override;
   void bury();
-  void bury_incoming();
 
   // The connection to that peer, if it is the one sent to last, and nothing has to be looked at
   // before; else nullptr.
