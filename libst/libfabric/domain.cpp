@@ -212,11 +212,11 @@ int Domain::open(Fabric& fabric, const fi_info& info, void* context, fid_domain*
 }
 
 void Domain::watch(const Mr& region) {
-  watched_.emplace(region.key, &region);
+  watched_.emplace(static_cast<std::uint32_t>(region.key), &region);
 }
 
 void Domain::unwatch(const Mr& region) {
-  watched_.erase(region.key);
+  watched_.erase(static_cast<std::uint32_t>(region.key));
 }
 
 void Domain::count_access(std::uint32_t key, bool reads) const {
@@ -296,7 +296,9 @@ int Mr::bind() {
   const auto local = static_cast<unsigned>(written ? STM_LOCAL_WRITE : STM_LOCAL_READ);
   auto error =
       stm_memory_register(domain_.link().domain(), buffer_, length_, local | remote, &memory_);
-  if (error == -EOPNOTSUPP && remote != 0 && domain_.asks()) return serve(error);
+  // What the link may not have, or not for reading alone.
+  const auto is_served = error == -EOPNOTSUPP || (error == -EFAULT && !may_change());
+  if (is_served && remote != 0 && domain_.asks()) return serve(error);
   if (error != 0 || remote == 0) return error;
   stm_remote_t told{};
   error = stm_region_open(memory_, buffer_, length_, remote, nullptr,
@@ -319,11 +321,11 @@ bool can_touch(const void* from, std::size_t length, bool written) {
 
 }  // namespace
 
-// Memory that others have mapped, too, cannot be lent to a stpd. `error`: why it was refused.
+// Memory that others have mapped, too, cannot be lent to a stpd, and what peers are to read has to
+// be writable for a link. `error`: why it was refused.
 int Mr::serve(int error) {
   // What may not be accessed as the program says is told now, not when a peer comes.
-  if (!can_touch(buffer_, length_, (access_ & FI_REMOTE_WRITE) != 0))
-    return errno == EINVAL ? error : -EFAULT;
+  if (!can_touch(buffer_, length_, may_change())) return errno == EINVAL ? error : -EFAULT;
   const LinkLock lock(domain_.link().mutex());
   key = domain_.add_served(*this);
   inform(FI_LOG_MR, "memory of " + std::to_string(length_) +
@@ -367,7 +369,8 @@ int Mr::bind_cntr(fid_t other, std::uint64_t flags) {
   const LinkLock lock(domain_.link().mutex());
   const std::array wanted{(flags & FI_REMOTE_WRITE) != 0, (flags & FI_REMOTE_READ) != 0};
   for (std::size_t i = 0; i < wanted.size(); ++i)
-    if (region_ == nullptr || (wanted[i] && counters_[i] != nullptr)) return -FI_EINVAL;
+    if ((region_ == nullptr && !is_by_program(key)) || (wanted[i] && counters_[i] != nullptr))
+      return -FI_EINVAL;
   auto& counter = object_of<Cntr, fid_cntr>(other);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (!wanted[i]) continue;

@@ -51,6 +51,9 @@ class Mr : public fid_mr {
 
  private:
   int serve(int error);
+  [[nodiscard]] bool may_change() const {
+    return (access_ & (FI_RECV | FI_READ | FI_REMOTE_WRITE)) != 0;
+  }
   Mr(Domain& domain, void* buffer, std::size_t length, std::uint64_t access, void* context);
   int bind();
 

@@ -28,6 +28,9 @@
 namespace stp::fi {
 namespace {
 
+// Objects of each kind, as nobody counts them.
+constexpr std::size_t kMany = 1 << 16;
+
 std::string flags_beyond(const char* name, std::uint64_t asked, std::uint64_t offered,
                          fi_type type) {
   auto beyond = asked & ~offered;
@@ -124,6 +127,13 @@ std::string why_not(const Offer& offer, std::uint32_t version, const fi_info& hi
     return "domain_attr->mr_mode needs FI_MR_VIRT_ADDR, FI_MR_ALLOCATED and FI_MR_PROV_KEY";
   }
   if (domain.auth_key_size != 0) return "domain_attr->auth_key: there are no authorization keys";
+  // What newer APIs compare, and those of several contexts ask for.
+  const auto counts =
+      version < FI_VERSION(1, 5)
+          ? std::string()
+          : first(std::array{above("domain_attr->cntr_cnt", domain.cntr_cnt, kMany),
+                             above("domain_attr->mr_cnt", domain.mr_cnt, kMany),
+                             above("domain_attr->max_err_data", domain.max_err_data, kCmData)});
   // Later APIs have one more (FI_PROGRESS_CONTROL_UNIFIED).
   constexpr int kLastProgress = FI_PROGRESS_MANUAL + 1;
   return first(
@@ -135,7 +145,9 @@ std::string why_not(const Offer& offer, std::uint32_t version, const fi_info& hi
                  flags_beyond("domain_attr->caps", domain.caps, kDomainCaps, FI_TYPE_CAPS),
                  above("domain_attr->mr_key_size", domain.mr_key_size, kKeySize),
                  above("domain_attr->cq_data_size", domain.cq_data_size, kCqDataSize),
-                 above("domain_attr->mr_iov_limit", domain.mr_iov_limit, 1)});
+                 above("domain_attr->mr_iov_limit", domain.mr_iov_limit, 1),
+                 above("domain_attr->max_ep_tx_ctx", domain.max_ep_tx_ctx, 1),
+                 above("domain_attr->max_ep_rx_ctx", domain.max_ep_rx_ctx, 1), counts});
 }
 
 }  // namespace
@@ -553,7 +565,6 @@ int mr_mode_for(const Offer& offer, std::uint32_t version, const fi_info* hints)
 
 void fill_domain(const Offer& offer, std::uint32_t version, fi_domain_attr& domain,
                  const LinkFacts& link, const fi_info* hints) {
-  constexpr std::size_t kMany = 1 << 16;
   domain.name = copy_of(link.text);
   domain.threading = FI_THREAD_SAFE;
   domain.control_progress = domain.data_progress = FI_PROGRESS_MANUAL;
@@ -568,6 +579,7 @@ void fill_domain(const Offer& offer, std::uint32_t version, fi_domain_attr& doma
   domain.max_ep_tx_ctx = domain.max_ep_rx_ctx = 1;
   domain.max_ep_srx_ctx = offer.type == FI_EP_MSG ? kMany : 0;
   domain.mr_iov_limit = 1;
+  domain.max_err_data = kCmData;
   domain.caps = kDomainCaps;
 }
 

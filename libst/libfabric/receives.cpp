@@ -46,12 +46,15 @@ std::optional<Receive> Matching::take_receive(const Message& message, std::size_
     spare_.splice(spare_.begin(), waiting, found);
     return taken;
   }
-  auto part = cut(*found, message.head.length);
+  auto part = part_of(*found, message, least);
+  if (part.shared->used_up) waiting.erase(found);
+  return part;
+}
+
+Receive Matching::part_of(Receive& whole, const Message& message, std::size_t least) {
+  auto part = cut(whole, message.head.length);
   ++part.shared->busy;
-  if (found->segments.length < least) {
-    part.shared->used_up = true;
-    waiting.erase(found);
-  }
+  part.shared->used_up = whole.segments.length < std::max<std::size_t>(least, 1);
   return part;
 }
 

@@ -158,6 +158,9 @@ class Matching {
   // The receive for that message, which is none of the waiting ones any more. A buffer of
   // FI_MULTI_RECV gives a part, and stays while `least` bytes are left.
   std::optional<Receive> take_receive(const Message& message, std::size_t least);
+  // The part of such a buffer for that message. The buffer is used up if fewer than `least` bytes,
+  // or none, are left.
+  static Receive part_of(Receive& whole, const Message& message, std::size_t least);
   // Lets `land` have the receive for a message with that header, where it lies, if all of the
   // message has room there. False: the message goes by take_receive().
   template <class Land>

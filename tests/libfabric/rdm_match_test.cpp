@@ -296,6 +296,49 @@ TEST_F(RdmMatch, ABufferOfSeveralMessagesIsGivenBackWhenItIsCancelled) {
   EXPECT_NE(error.flags & FI_MULTI_RECV, 0U);
 }
 
+// The message is the first one there, and others follow it.
+TEST_F(RdmMatch, AClaimedMessageBeginsABufferOfSeveral) {
+  for (const std::size_t size : {5, 50'000, 100'000}) {
+    SCOPED_TRACE(size);
+    std::vector<char> buffer(size + 300);
+    const iovec iov{buffer.data(), buffer.size()};
+    fi_msg message{};
+    message.addr = FI_ADDR_UNSPEC;
+    message.context = &buffer;
+    const auto sent = pattern(size);
+    ASSERT_EQ(fi_send(a_->ep.get(), sent.data(), size, nullptr, to_b_, nullptr), 0);
+    ASSERT_EQ(fi_tinject(a_->ep.get(), "z", 1, to_b_, 1), 0);
+    await_message(1);
+    ASSERT_EQ(fi_recvmsg(b_->ep.get(), &message, FI_PEEK | FI_CLAIM), 0);
+    b_->completed(b_->rx.get());
+    EXPECT_EQ(fi_recvmsg(b_->ep.get(), &message, FI_CLAIM | FI_MULTI_RECV), -FI_EINVAL);
+    message.msg_iov = &iov;
+    message.iov_count = 1;
+    const std::size_t least = 250;
+    ASSERT_EQ(fi_setopt(&b_->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof least),
+              0);
+    ASSERT_EQ(fi_recvmsg(b_->ep.get(), &message, FI_CLAIM | FI_MULTI_RECV), 0);
+    auto told = b_->completed(b_->rx.get());
+    EXPECT_EQ(told.buf, buffer.data());
+    EXPECT_EQ(told.flags & FI_MULTI_RECV, 0U);
+    EXPECT_EQ(std::memcmp(told.buf, sent.data(), size), 0);
+    a_->completed(a_->tx.get());
+    ASSERT_EQ(fi_inject(a_->ep.get(), pattern(51).data(), 51, to_b_), 0);
+    told = b_->completed(b_->rx.get());
+    EXPECT_EQ(told.buf, buffer.data() + size);
+    EXPECT_NE(told.flags & FI_MULTI_RECV, 0U);
+    std::vector<char> got(1);
+    receive(got, 1);
+  }
+}
+
+TEST_F(RdmMatch, ABufferOfSeveralMessagesIsGivenBackWhenItIsFull) {
+  std::vector<char> buffer(4);
+  post_multi(buffer, 0);
+  ASSERT_EQ(fi_inject(a_->ep.get(), "full", 4, to_b_), 0);
+  EXPECT_NE(b_->completed(b_->rx.get()).flags & FI_MULTI_RECV, 0U);
+}
+
 TEST_F(RdmMatch, ClosingCompletesReceives) {
   char room = 0;
   ASSERT_EQ(fi_trecv(b_->ep.get(), &room, 1, nullptr, FI_ADDR_UNSPEC, 1, 0, &room), 0);

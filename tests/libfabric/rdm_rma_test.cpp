@@ -379,6 +379,27 @@ TEST_F(RdmRmaEvent, CountersOfTheOwnerCountEachAccessOnce) {
   expect_counted(2, 5, 4);
 }
 
+// Memory that may only be read, such as a mapped file, is read by its program for its peers.
+TEST_F(RdmRmaEvent, WhatMayOnlyBeReadIsReadAndCounted) {
+  static constexpr std::array<char, 20'000> kText{'t', 'e', 'x', 't'};
+  const auto memory = b_->memory(const_cast<char*>(kText.data()), kText.size(), FI_REMOTE_READ);
+  ASSERT_EQ(fi_mr_bind(memory.get(), &memory_writes_->fid, FI_REMOTE_READ), 0);
+  const auto at = reinterpret_cast<std::uintptr_t>(kText.data());
+  const auto key = fi_mr_key(memory.get());
+  std::array<char, kText.size()> got{};
+  ASSERT_EQ(fi_read(a_->ep.get(), got.data(), got.size(), nullptr, to_ep_, at, key, nullptr), 0);
+  expect_counted(1, 0, 1);
+  EXPECT_EQ(got, kText);
+  ASSERT_EQ(fi_write(a_->ep.get(), got.data(), 1, nullptr, to_ep_, at, key, nullptr), 0);
+  EXPECT_EQ(a_->failed(a_->tx.get()).err, FI_EACCES);
+  for (const auto access : {FI_REMOTE_WRITE, FI_REMOTE_READ | FI_READ, FI_REMOTE_READ | FI_RECV}) {
+    fid_mr* none = nullptr;
+    EXPECT_EQ(
+        fi_mr_reg(b_->domain.get(), kText.data(), kText.size(), access, 0, 0, 0, &none, nullptr),
+        -FI_EFAULT);
+  }
+}
+
 // The counter has counted what was posted before, when what is fenced begins.
 TEST_F(RdmRmaEvent, AFenceWaitsForWhatIsCounted) {
   std::vector<char> there(8);

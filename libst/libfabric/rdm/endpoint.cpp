@@ -33,6 +33,11 @@ bool bury_one(Ended& ended) {
   return true;
 }
 
+// A buffer of FI_MULTI_RECV is one piece of memory.
+bool is_for_several(const Receive& receive) {
+  return receive.segments.count == 1 && receive.segments.length != 0;
+}
+
 }  // namespace
 
 Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
@@ -282,8 +287,12 @@ void Endpoint::accessed(const Head& head) {
       matching_.add(std::move(receive));
     return 0;
   }
-  if (receive.segments.count != 1 || receive.segments.length == 0) return -FI_EINVAL;
+  if (!is_for_several(receive)) return -FI_EINVAL;
   receive.shared = std::make_shared<Shared>();
+  return receive_several(std::move(receive));
+}
+
+ssize_t Endpoint::receive_several(Receive&& receive) {
   const auto waits = receive;
   matching_.add(std::move(receive));
   // As if what waits arrived now.
@@ -326,6 +335,8 @@ ssize_t Endpoint::peek(const Receive& receive) {
 }
 
 ssize_t Endpoint::claim(Receive&& receive) {
+  const auto several = (receive.flags & (FI_MULTI_RECV | FI_DISCARD)) == FI_MULTI_RECV;
+  if (several && !is_for_several(receive)) return -FI_EINVAL;
   auto message = matching_.take_claimed(receive.context);
   if (!message) return -FI_EINVAL;
   if ((receive.flags & FI_DISCARD) != 0) {
@@ -335,8 +346,15 @@ ssize_t Endpoint::claim(Receive&& receive) {
     reports_.complete(outcome);
     return 0;
   }
-  deliver(std::move(*message), std::move(receive));
-  return 0;
+  if (!several) {
+    deliver(std::move(*message), std::move(receive));
+    return 0;
+  }
+  receive.shared = std::make_shared<Shared>();
+  auto part = Matching::part_of(receive, *message, least_left_);
+  const auto used_up = part.shared->used_up;
+  deliver(std::move(*message), std::move(part));
+  return used_up ? 0 : receive_several(std::move(receive));
 }
 
 // Nobody wants it. The sender of an announced one waits to be read.

@@ -472,6 +472,8 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   ssize_t receive_specially(Receive&& receive);
   ssize_t peek(const Receive& receive);
   ssize_t claim(Receive&& receive);
+  // Into a buffer of FI_MULTI_RECV, which waits for more.
+  ssize_t receive_several(Receive&& receive);
   void discard(Message& message);
   // The peer is in the address vector: a call of the program may tell of what is lost.
   [[nodiscard]] bool can_name(const Address& peer) const;
