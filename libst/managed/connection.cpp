@@ -40,10 +40,12 @@ int Connection::cannot_post() const {
 // Runs once per operation, so it is one function.
 [[gnu::flatten]] int Connection::post() {
   domain_->mutex().is_held();
-  if (const auto error = cannot_post(); error != 0) return error;
+  const bool begins = is_up();
+  if (!begins)
+    if (const auto error = cannot_post(); error != 0) return error;
   if (!operations_.post(posted_)) return confirm_quiet_puts(), -EAGAIN;
   ++posted_;
-  if (!is_up()) return 0;
+  if (!begins) return 0;
   session_->sequencer.expire(domain_->time());
   operations_.begin(*session_);
   has_posted();
@@ -239,6 +241,8 @@ void Connection::conclude(Time now) {
 bool Connection::move(Time now) {
   auto& sequencer = session_->sequencer;
   channel_.receive(sequencer, now);
+  // A put that is complete ends no connection.
+  operations_.complete_puts(*session_);
   Completion c;
   while (!over() && sequencer.next_completion(c)) on_completion(c);
   if (over()) return false;
@@ -560,6 +564,7 @@ bool Connection::opened(Time now) {
   peer_port_ = static_cast<std::uint16_t>(info.remote_port);
   STP_ASSERT(!session_, "a connection is opened once");
   session_.emplace(SequencerConfig::of(info), staging_, endpoint_);
+  channel_.lead(session_->sequencer);
   if (reports_.frugal()) session_->eager_in.be_frugal();
   domain_->living_peers().add(peer_mac_);
   domain_->silent_peers().remove(peer_mac_);

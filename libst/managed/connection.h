@@ -201,15 +201,15 @@ class alignas(kCacheLine) Connection : public std::enable_shared_from_this<Conne
   Operations operations_{reports_, peer_regions_};
 
   ServedRegions served_regions_;
-  std::optional<Session> session_;      // once the Virtual Connection is open; at its end
-  ReadRequests read_requests_;          // at its beginning
-  std::shared_ptr<Listener> listener_;  // of a connection that is not accepted or rejected yet
+  std::optional<Session> session_;  // once the Virtual Connection is open; at its end
+  ReadRequests read_requests_;      // at its beginning
+  std::unique_ptr<Wanted> wanted_;  // of one that connects, until the peer has answered
   Staging staging_;
   Receives receives_{reports_};  // at its end
   Ending ending_;
   Handshake handshake_;  // at its beginning
 
-  std::unique_ptr<Wanted> wanted_;  // of one that connects, until the peer has answered
+  std::shared_ptr<Listener> listener_;  // of a connection that is not accepted or rejected yet
   MacAddr peer_mac_;
   std::uint16_t local_port_ = 0, peer_port_ = 0;
 };

@@ -122,9 +122,13 @@ void OperationList::forget() {
   while (auto* const next = list_.waiting()) {
     if ((next->flags & STM_FENCE) != 0 && list_.oldest() != next)
       return session.sequencer.confirm_puts();
-    const auto error = try_begin(session, *next);
+    const bool is_put = next->kind == Kind::kPut;
+    const auto error = is_put ? begin_remote(session, *next) : try_begin(session, *next);
     if (error == -EAGAIN) return;
-    has_begun(*next, error);
+    if (is_put && error == 0) [[likely]]
+      list_.begun(*next);
+    else
+      has_begun(*next, error);
   }
 }
 
@@ -292,6 +296,37 @@ bool Operations::may_be_quiet(const Operation& operation) const {
     }
   }
   complete(*operation, status, length, message);
+}
+
+// Runs for each put, so it is one function.
+[[gnu::flatten]] void Operations::complete_puts(Session& session) {
+  constexpr std::size_t kAtOnce = 16;
+  std::array<PutDone, kAtOnce> puts;
+  while (const auto count = session.sequencer.next_puts(puts))
+    for (std::size_t i = 0; i < count; ++i) on_put(session, puts[i]);
+}
+
+// As on_completion(); mostly of a kPut that somebody waits for, which has few things to end.
+void Operations::on_put(Session& session, const PutDone& put) {
+  auto* const operation = list_.find(put.context);
+  if (operation == nullptr) return;
+  const bool is_plain = operation->kind == Kind::kPut && (operation->flags & STM_QUIET) == 0;
+  if (put.status != 0 || !is_plain) return complete_other(session, *operation, put);
+  STP_ASSERT(operation->remote_uses != nullptr && *operation->remote_uses > 0,
+             "the peer's region is in use by what completes");
+  --*operation->remote_uses;
+  reports_.complete(STM_PUT, 0, operation->context).length = put.length;
+  list_.remove(*operation);
+}
+
+[[gnu::noinline]] void Operations::complete_other(Session& session, const Operation& operation,
+                                                  const PutDone& put) {
+  Completion c{};
+  c.kind = Completion::Kind::kPut;
+  c.status = put.status;
+  c.context = operation.id;
+  c.length = put.length;
+  on_completion(session, c);
 }
 
 void Operations::complete(Operation& operation, int status, std::uint64_t length,

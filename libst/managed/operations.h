@@ -128,7 +128,11 @@ class OperationList {
   void begun(Operation& operation) {
     STP_ASSERT(!operation.begun && waiting_ != nullptr, "what begins has waited");
     operation.begun = true;
-    pass_begun();
+    // Mostly it was posted last.
+    if (&operation == waiting_ && waiting_ == last_)
+      waiting_ = nullptr;
+    else
+      pass_begun();
   }
   // Drops all operations and their holds on memory.
   void forget();
@@ -221,6 +225,8 @@ class Operations {
     if (!answers_.empty()) begin_answers(session);
   }
   void on_completion(Session& session, const Completion& c);
+  // The same for the puts that the Sequencer tells of first.
+  void complete_puts(Session& session);
   // Asks for confirmation of quiet operations, because somebody waits for their end.
   void confirm_quiet(Session& session) const {
     if (!list_.empty()) session.sequencer.confirm_puts();
@@ -263,6 +269,8 @@ class Operations {
   int begin_write(Session& session, Operation& operation);
   int begin_remote(Session& session, Operation& operation);
   int access(Session& session, const Operation& operation, const RemoteRegion& region);
+  void on_put(Session& session, const PutDone& put);
+  void complete_other(Session& session, const Operation& operation, const PutDone& put);
   [[nodiscard]] bool goes_by_ring(const Session& session, std::uint64_t length) const;
   // It would, if there were pages for it.
   [[nodiscard]] bool lacks_pages(const Session& session, std::uint64_t length) const;

@@ -13,20 +13,17 @@
 
 namespace stp::managed {
 
-stm_event_t& Queue::push() {
-  STP_ASSERT(reserved_ > 0, "an event has a place that was reserved");
-  --reserved_;
-  auto& event = events_.place();
-  STP_ASSERT(events_.size() + reserved_ <= capacity_, "a queue holds no more than it may");
+// Somebody may wait for the event that has just come.
+[[gnu::noinline]] void Queue::tell() {
   if (fd_ && events_.size() == 1) ::eventfd_write(fd_.get(), 1);
   if (waiters != 0) domain_->wake_waiters();
-  return event;
 }
 
 int Queue::take(stm_event_t* events, int max) {
   const auto count = std::min(events_.size(), static_cast<std::size_t>(std::max(max, 0)));
-  for (std::size_t i = 0; i < count; ++i, events_.pop_front()) events[i] = events_.front();
   if (count == 0) return 0;
+  for (std::size_t i = 0; i < count; ++i) events[i] = events_[i];
+  events_.pop_front(count);
   domain_->mutex().is_held();
   domain_->places_freed();
   if (fd_ && events_.empty()) {

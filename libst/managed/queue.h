@@ -44,7 +44,15 @@ class Queue {
   // Pushes into a reserved place.
   void push(const stm_event_t& event) { push() = event; }
   // The same of one to be filled in, at once. It has the old content of its place.
-  stm_event_t& push();
+  stm_event_t& push() {
+    STP_ASSERT(reserved_ > 0, "an event has a place that was reserved");
+    --reserved_;
+    auto& event = events_.place();
+    STP_ASSERT(events_.size() + reserved_ <= capacity_, "a queue holds no more than it may");
+    if (fd_ || waiters != 0) [[unlikely]]
+      tell();
+    return event;
+  }
   // Takes at most `max` events.
   int take(stm_event_t* events, int max);
 
@@ -71,6 +79,8 @@ class Queue {
   unsigned waiters = 0;  // threads in stm_queue_wait
 
  private:
+  void tell();
+
   const std::shared_ptr<Domain> domain_;
   std::size_t capacity_, reserved_ = 0;
   RingQueue<stm_event_t> events_;

@@ -48,6 +48,8 @@ class Channel {
   // What the Node knows of the Virtual Connection. Returns 0 or a negative errno.
   int query(ask::VcInfo::Reply& info) const;
 
+  // All that the Sequencer requests goes this way from now on.
+  void lead(Sequencer& sequencer) { sequencer.write_to(rings_); }
   // Brings what the next calls read into the caches.
   void fetch_ahead() const { rings_.fetch_ahead(); }
   // There are headers that have not been received.

@@ -398,10 +398,6 @@ void Domain::send_all() {
   if (!unsent_.empty() && pump_all()) backend_->rung();
 }
 
-Time Domain::time() {
-  return posts_ % kBurst == 0 ? now() : time_;
-}
-
 void Domain::look_before(Connection& connection) {
   if (!agenda_.knows(connection.entry())) return;
   const auto deadline = connection.next_deadline();

@@ -111,6 +111,13 @@ class RingQueue {
     reset(front());
     first_ = --size_ == 0 ? 0 : (first_ + 1) & mask();
   }
+  // The first ones, of a type without resources.
+  void pop_front(std::size_t count) {
+    static_assert(std::is_trivially_destructible_v<T>);
+    STP_ASSERT(count <= size_, "a queue has what is taken from it");
+    size_ -= static_cast<std::uint32_t>(count);
+    first_ = size_ == 0 ? 0 : (first_ + static_cast<std::uint32_t>(count)) & mask();
+  }
   void pop_back() {
     reset(back());
     --size_;

@@ -187,6 +187,20 @@ class UserChannel {
   }
   // Not asserted: the other process may write, at this moment, what next() reads.
   void send_next() { control_->tx_head.store(++tx_head_, std::memory_order_release); }
+  // The same for several, which the Node sees together: the place behind `drafts` that are filled
+  // in; then send_drafts(). Who drops them sends none.
+  [[nodiscard]] SendEntry* draft(std::uint32_t drafts) {
+    if (drafts == 0) return next();
+    const auto index = tx_head_ + drafts;
+    if (index - control_->tx_tail.load(std::memory_order_acquire) >= credits_) return nullptr;
+    return &tx_[(index - tx_first_) & tx_mask_];
+  }
+  [[nodiscard]] const SendEntry& drafted(std::uint32_t number) const {
+    return tx_[(tx_head_ + number - tx_first_) & tx_mask_];
+  }
+  void send_drafts(std::uint32_t count) {
+    control_->tx_head.store(tx_head_ += count, std::memory_order_release);
+  }
 
   // For flushing: the index after the last request, and whether all requests before `index` are
   // done.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stp/transfer/endings.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -33,10 +34,22 @@ void Completions::release(std::uint64_t before) {
     add(held_.front().second);
 }
 
+std::size_t Completions::next_puts(std::span<PutDone> out) {
+  std::size_t count = 0;
+  if (first_.is_ready && !out.empty()) {
+    first_.is_ready = false;
+    out[count++] = {first_.context, first_.length, first_.status};
+  }
+  if (!has_more_puts()) return count;
+  const auto taken = std::min(out.size() - count, more_->size());
+  for (std::size_t i = 0; i < taken; ++i) out[count + i] = (*more_)[i];
+  more_->pop_front(taken);
+  return count + taken;
+}
+
 bool Completions::next(Completion& out) {
-  if (put_.is_ready) {
-    put_.fill_in(out);
-    put_.is_ready = false;
+  if (PutDone put; next_puts({&put, 1}) != 0) {
+    fill_in(put, out);
     return true;
   }
   if (ready_.empty()) return false;

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "stp/base/assert.h"
@@ -26,13 +28,15 @@ class Completions {
   // Appends one that is ready. What is returned may be filled in further.
   Completion& add(Completion::Kind kind, Context context, int status, std::uint64_t length = 0);
   void add(const Completion& completion) { ready_.place() = completion; }
-  // One of a put. If nothing is ready it is kept apart, and takes no line of the queue.
+  // One of a put. As long as no others are ready puts are kept apart, and the first one of them
+  // takes no line of a queue.
   void add_put(Context context, int status, std::uint64_t length) {
-    const Put put{context, length, status, true};
-    if (has_ready())
-      put.fill_in(ready_.place());
+    if (!ready_.empty())
+      fill_in({context, length, status}, ready_.place());
+    else if (first_.is_ready || has_more_puts())
+      more_puts().place() = {context, length, status};
     else
-      put_ = put;
+      first_ = {context, length, status, true};
   }
   // Ready once the Node has taken all requests added so far.
   void add_once_taken(const Completion& completion);
@@ -43,32 +47,42 @@ class Completions {
   // The connection has ended.
   void release_all() { release(Outbox::kNone); }
 
-  [[nodiscard]] bool has_ready() const { return put_.is_ready || !ready_.empty(); }
+  [[nodiscard]] bool has_ready() const {
+    return first_.is_ready || has_more_puts() || !ready_.empty();
+  }
   [[nodiscard]] std::size_t held() const { return held_.size(); }
   bool next(Completion& out);
+  // Those of puts that come before all others, as far as there is room. Returns how many.
+  std::size_t next_puts(std::span<PutDone> out);
 
  private:
-  struct Put {
+  struct First {
     Context context = 0;
     std::uint64_t length = 0;
     int status = 0;
     bool is_ready = false;
-
-    // All but the region, which it has not.
-    void fill_in(Completion& c) const {
-      c.kind = Completion::Kind::kPut;
-      c.status = status;
-      c.context = context;
-      c.length = length;
-      c.request = c.tag = c.message = 0;
-      c.offset = 0;
-    }
   };
-
+  [[nodiscard]] bool has_more_puts() const { return more_ != nullptr && !more_->empty(); }
+  RingQueue<PutDone>& more_puts() {
+    if (more_ == nullptr) [[unlikely]]
+      more_ = std::make_unique<RingQueue<PutDone>>();
+    return *more_;
+  }
+  // All but the region, which it has not.
+  static void fill_in(const PutDone& put, Completion& c) {
+    c.kind = Completion::Kind::kPut;
+    c.status = put.status;
+    c.context = put.context;
+    c.length = put.length;
+    c.request = c.tag = c.message = 0;
+    c.offset = 0;
+  }
   void release(std::uint64_t before);
 
   const Outbox& outbox_;
-  Put put_;  // before those of the queue
+  // Of puts, before those of `ready_`: the first one, then the others.
+  First first_;
+  std::unique_ptr<RingQueue<PutDone>> more_;
   RingQueue<Completion> ready_;
   RingQueue<std::pair<std::uint64_t, Completion>> held_;  // with the number of the last request
 };

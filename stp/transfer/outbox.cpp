@@ -2,6 +2,7 @@
 #include "stp/transfer/outbox.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "stp/transfer/clock.h"
 
@@ -23,7 +24,7 @@ SendEntry& Outbox::add() {
   STP_ASSERT(ended_ == 0, "nothing is requested once the connection has ended");
   auto& out = queue_.place();
   out = {};
-  out.mark(++last_number_, false);
+  out.mark(++last_number_, Outgoing::kDecided);
   return out;
 }
 
@@ -31,15 +32,17 @@ void Outbox::add(const SendEntry& entry) {
   STP_ASSERT(ended_ == 0, "nothing is requested once the connection has ended");
   auto& out = queue_.place();
   static_cast<SendEntry&>(out) = entry;
-  out.mark(++last_number_, false);
+  out.mark(++last_number_, Outgoing::kDecided);
 }
 
-SendEntry& Outbox::add_put(bool short_one) {
-  STP_ASSERT(ended_ == 0, "nothing is requested once the connection has ended");
-  if (clock_.is_idle()) departures_.begin_again();
+SendEntry& Outbox::queue_put(std::uint32_t r_id, bool short_one, bool asks) {
+  if (queue_.empty() && short_one && asks && drafts_ != 0 && draft_->header.d_id == r_id)
+    draft_is_covered_ = true;
   auto& out = queue_.place();
-  out.payload_length = out.limited = out.may_be_marked = out.reserved[0] = 0;
-  out.mark(++last_number_, short_one);
+  clear(out);
+  out.mark(++last_number_, !short_one ? Outgoing::kDecided
+                           : asks     ? Outgoing::kSomebodyWaits
+                                      : Outgoing::kNobodyWaits);
   return out;
 }
 
@@ -88,16 +91,23 @@ SendEntry* Outbox::waiting(std::uint64_t number) {
 }
 
 void Outbox::forget_data(std::uint32_t r_id) {
+  queue_drafts();
   erase_if(queue_, [&](const Outgoing& out) {
     return out.header.op() == Op::kData && out.header.d_id == r_id;
   });
 }
 
 bool Outbox::ask_with_last(std::uint32_t r_id) {
-  if (queue_.empty()) return false;
-  auto& header = queue_.back().header;
-  if (header.op() != Op::kData || header.d_id != r_id) return false;
-  header.op_flags |= flag::kSendState;
+  if (queue_.empty()) {
+    if (drafts_ == 0 || draft_->header.d_id != r_id) return false;
+    return draft_is_wanted_ = true;
+  }
+  auto& last = queue_.back();
+  if (last.header.op() != Op::kData || last.header.d_id != r_id) return false;
+  if (last.is_decided())
+    last.header.op_flags |= flag::kSendState;
+  else
+    last.reserved[0] = Outgoing::kSomebodyWaits;
   return true;
 }
 
@@ -120,13 +130,15 @@ bool Outbox::is_leaving(const wire::Data& data, std::uint64_t length,
 }
 
 bool Outbox::transmit(SendEntry& out) {
+  STP_ASSERT(ring_ == nullptr, "who has drafts sends them through their ring");
   if (queue_.empty()) return false;
   hand_out(out);
   return true;
 }
 
 bool Outbox::transmit(UserChannel& to) {
-  bool any = false;
+  STP_ASSERT(ring_ == nullptr || ring_ == &to, "requests leave through one ring");
+  bool any = drafts_ != 0 && send_drafts();
   for (; !queue_.empty(); any = true) {
     auto* const place = to.next();
     if (place == nullptr) break;
@@ -136,6 +148,38 @@ bool Outbox::transmit(UserChannel& to) {
   return any;
 }
 
+// The Node may read them from now on.
+inline bool Outbox::send_drafts() {
+  settle_draft(std::exchange(draft_is_covered_, false));
+  await_node();
+  add_run(drafts());
+  ring_->send_drafts(std::exchange(drafts_, 0));
+  return true;
+}
+
+// They wait before all that is queued, instead.
+void Outbox::queue_drafts() {
+  if (drafts_ == 0) return;
+  settle_draft(std::exchange(draft_is_covered_, false));
+  RingQueue<Outgoing> all;
+  const auto first = drafts().first();
+  for (std::uint32_t i = 0; i < drafts_; ++i) {
+    auto& out = all.place();
+    write_entry<SendEntry>(ring_->drafted(i), out);
+    out.mark(first + i, Outgoing::kDecided);
+  }
+  for (const auto& queued : queue_) all.place() = queued;
+  queue_ = std::move(all);
+  drafts_ = 0;
+}
+
+// Requests are about to be handed out.
+inline void Outbox::await_node() {
+  if (waits_for_node()) return;
+  taken_at_ = clock_.now();
+  clock_.due_at(Alarm::kOutbox, taken_at_ + clock_.progress_patience());
+}
+
 // The first request of the queue leaves.
 inline void Outbox::hand_out(SendEntry& out) {
   const auto& next = queue_.front();
@@ -143,17 +187,15 @@ inline void Outbox::hand_out(SendEntry& out) {
              "requests are handed out in their order");
   STP_ASSERT(puts_.count == 0 || puts_.number < next.number(),
              "requests are handed out in their order");
-  if (!waits_for_node()) {
-    taken_at_ = clock_.now();
-    clock_.due_at(Alarm::kOutbox, taken_at_ + clock_.progress_patience());
-  }
+  await_node();
   next.copy_to(out);
-  if (next.may_not_ask()) {
+  if (!next.is_decided()) {
     hand_out_put(next, out);
   } else {
     end_run();
     const auto& h = next.header;
     auto& handed = in_ring_.place();
+    any_in_ring_ = true;
     handed.number = next.number();
     handed.count = 1;
     handed.op = h.op();
@@ -168,26 +210,29 @@ inline void Outbox::hand_out(SendEntry& out) {
 // It is a short Put, which asks for an answer only if it must.
 // protocol: 9.27
 inline void Outbox::hand_out_put(const Outgoing& put, SendEntry& out) {
-  const auto wanted = [](const Outgoing& of) { return of.header.has(flag::kSendState); };
   const auto later = [&] {
     if (queue_.size() == 1) return false;
     const auto& next = queue_[1];
-    return next.may_not_ask() && wanted(next) && next.header.d_id == put.header.d_id;
+    return next.is_wanted() && next.header.d_id == put.header.d_id;
   };
-  const bool waits = wanted(put);
-  const bool asks = asking_.at_departure(waits, waits && later());
-  out.header.op_flags = static_cast<std::uint16_t>((put.header.op_flags & ~flag::kSendState) |
-                                                   (asks ? flag::kSendState : 0U));
-  const auto number = put.number();
-  if (puts_.number + 1 != number) end_run();
-  puts_.number = number;
-  ++puts_.count;
+  const bool wanted = put.is_wanted();
+  if (asking_.at_departure(wanted, wanted && later())) out.header.op_flags |= flag::kSendState;
+  add_run({put.number(), 1});
+}
+
+// Short Puts are handed out.
+inline void Outbox::add_run(const Run& run) {
+  STP_ASSERT(puts_.number < run.first(), "requests are handed out in their order");
+  if (puts_.number + 1 != run.first()) end_run();
+  puts_.number = run.number;
+  puts_.count += run.count;
 }
 
 // What is handed out next is none of these Puts.
 void Outbox::end_run() {
   if (puts_.count == 0) return;
   auto& handed = in_ring_.place();
+  any_in_ring_ = true;
   static_cast<Run&>(handed) = puts_;
   handed.op = {};
   puts_.count = 0;
@@ -206,10 +251,12 @@ inline std::uint32_t Outbox::take(Run& run, std::uint32_t count) {
 bool Outbox::taken(std::uint32_t count) {
   auto left = count - taken_count_;
   if (left == 0 || !waits_for_node()) return false;
-  while (left != 0 && !in_ring_.empty()) {
+  while (left != 0 && any_in_ring_) {
     auto& first = in_ring_.front();
     left -= take(first, left);
-    if (first.count == 0) in_ring_.pop_front();
+    if (first.count != 0) break;
+    in_ring_.pop_front();
+    any_in_ring_ = !in_ring_.empty();
   }
   if (left != 0 && puts_.count != 0) take(puts_, left);
   if (!waits_for_node()) clock_.stop(Alarm::kOutbox);
@@ -226,6 +273,7 @@ void Outbox::expire() {
 }
 
 void Outbox::close(int error) {
+  drafts_ = 0;
   queue_.clear();
   ended_ = error;
 }

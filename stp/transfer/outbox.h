@@ -3,6 +3,7 @@
 // those that have been handed out and not taken by the Node, and when the Node took the last ones.
 // Each request has a number, counting up. They are handed out in the order in which they were
 // added, each once. One request that may leave silently asks for an answer for all like it before.
+// Short Puts with nothing queued before them are drafts: written where the Node will read them.
 #pragma once
 
 #include <array>
@@ -88,7 +89,8 @@ class Asking {
   // Whether a short Put asks when it leaves. `wanted`: somebody waits for its answer; `later`: the
   // next one will ask, and its answer covers this one.
   bool at_departure(bool wanted, bool later) {
-    if ((!wanted || later) && ++not_asked_ != kOnce) return false;
+    if ((!wanted || later) && ++not_asked_ != kOnce) [[likely]]
+      return false;
     not_asked_ = 0;
     return true;
   }
@@ -108,10 +110,26 @@ class Outbox {
   SendEntry& add();  // to be filled in: all of it is 0
   void add(const wire::Header& header) { add().header = header; }
   void add(const SendEntry& entry);
-  // A Put, to be filled in: header, and where the bytes are. It has no option payload. `short_one`:
-  // whether it asks for an answer may be decided when it leaves; its Send_state says whether
-  // somebody waits.
-  SendEntry& add_put(bool short_one);
+  // A Put into the peer's region `r_id`, to be filled in: header, and where the bytes are. It has
+  // no option payload. `short_one`: whether it asks for an answer is decided when it leaves, so its
+  // header does not say so. `asks`: somebody waits for that answer.
+  SendEntry& add_put(std::uint32_t r_id, bool short_one, bool asks) {
+    STP_ASSERT(ended_ == 0, "nothing is requested once the connection has ended");
+    if (clock_.is_idle()) departures_.begin_again();
+    if (short_one && ring_ != nullptr && queue_.empty())
+      if (auto* const place = ring_->draft(drafts_); place != nullptr) {
+        if (drafts_++ != 0) settle_draft(asks && draft_->header.d_id == r_id);
+        ++last_number_;
+        draft_ = place;
+        draft_is_wanted_ = asks;
+        clear(*place);
+        place->destination_mac = 0;
+        return *place;
+      }
+    return queue_put(r_id, short_one, asks);
+  }
+  // From now on all leaves through `ring`, by transmit(): drafts are written there.
+  void write_to(UserChannel& ring) { ring_ = &ring; }
   // A notice, in the place of the last one, if that still waits: so at most one waits, however much
   // a peer sends that gives no Slots for it.
   // protocol: 9.31
@@ -129,10 +147,8 @@ class Outbox {
   std::uint32_t ask_state(std::uint32_t r_id, std::uint32_t i_id, std::uint32_t b_num);
   std::uint32_t next_sync() { return next_sync_++; }
 
-  void fetch_ahead() const { fetch_line(queue_.first_place()); }
-
   // --- what is queued
-  [[nodiscard]] bool empty() const { return queue_.empty(); }
+  [[nodiscard]] bool empty() const { return drafts_ == 0 && queue_.empty(); }
   // So many requests wait that an answer to the peer is dropped.
   [[nodiscard]] bool crowded() const { return queue_.size() >= kMaxAnswers; }
   // More wait than an honest peer's CTS could have caused.
@@ -161,12 +177,13 @@ class Outbox {
   // The first request that the Node has not taken; kNone: it has taken all.
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   [[nodiscard]] std::uint64_t first_not_taken() const {
-    if (!in_ring_.empty()) return in_ring_.front().first();
+    if (any_in_ring_) return in_ring_.front().first();
     if (puts_.count != 0) return puts_.first();
+    if (drafts_ != 0) return drafts().first();
     return queue_.empty() ? kNone : queue_.front().number();
   }
   // Whether requests have been handed out that the Node has not taken.
-  [[nodiscard]] bool waits_for_node() const { return puts_.count != 0 || !in_ring_.empty(); }
+  [[nodiscard]] bool waits_for_node() const { return puts_.count != 0 || any_in_ring_; }
   [[nodiscard]] const Departures& departures() const { return departures_; }
   // Looks whether the Node takes anything.
   void expire();
@@ -183,12 +200,16 @@ class Outbox {
   // A request in the queue. What only a connectionless Port fills in has its number, so that one
   // without payload takes one cache line.
   struct Outgoing : SendEntry {
-    void mark(std::uint64_t number, bool may_not_ask_too) {
+    // Whether it asks for an answer: as its header says; or that is decided when it leaves, and
+    // nobody or somebody waits.
+    enum Question : std::uint8_t { kDecided, kNobodyWaits, kSomebodyWaits };
+    void mark(std::uint64_t number, Question question) {
       destination_mac = number;
-      reserved[0] = may_not_ask_too ? 1 : 0;
+      reserved[0] = question;
     }
     [[nodiscard]] std::uint64_t number() const { return destination_mac; }
-    [[nodiscard]] bool may_not_ask() const { return reserved[0] != 0; }
+    [[nodiscard]] bool is_decided() const { return reserved[0] == kDecided; }
+    [[nodiscard]] bool is_wanted() const { return reserved[0] == kSomebodyWaits; }
     // The request as it was added.
     void copy_to(SendEntry& out) const;
   };
@@ -212,24 +233,48 @@ class Outbox {
 
   // The request of that number, as long as it has not been handed out.
   [[nodiscard]] SendEntry* waiting(std::uint64_t number);
+  static void clear(SendEntry& put) {
+    put.payload_length = put.limited = put.may_be_marked = put.reserved[0] = 0;
+  }
+  SendEntry& queue_put(std::uint32_t r_id, bool short_one, bool asks);
+  // The drafts, whose numbers are in a row, before those of the queue.
+  [[nodiscard]] Run drafts() const {
+    return {queue_.empty() ? last_number_ : queue_.front().number() - 1, drafts_};
+  }
+  // Decides about the last draft. `later`: the next one will ask, and its answer covers this one.
+  void settle_draft(bool later) {
+    if (asking_.at_departure(draft_is_wanted_, later))
+      draft_->header.op_flags |= wire::flag::kSendState;
+  }
+  bool send_drafts();
+  void queue_drafts();
   void hand_out(SendEntry& out);
   void hand_out_put(const Outgoing& put, SendEntry& out);
+  void await_node();
+  void add_run(const Run& run);
   void end_run();
   std::uint32_t take(Run& run, std::uint32_t count);
 
+  // What each Put uses is in front, so that there are few cache lines of it.
   Clock& clock_;
   int ended_ = 0;
   Asking asking_;
   std::uint32_t taken_count_ = 0;
   std::uint32_t next_sync_ = 1;
+  std::uint32_t drafts_ = 0;
+  bool draft_is_wanted_ = false;   // the last one: somebody waits for its answer,
+  bool draft_is_covered_ = false;  // which the first one of the queue brings
+  bool any_in_ring_ = false;       // in_ring_ has some
+  bool stuck_ = false;
   std::uint64_t last_number_ = 0;
   std::uint64_t taken_number_ = 0;
-  Time taken_at_ = 0;  // or when the first one was handed out since
-  bool stuck_ = false;
+  Time taken_at_ = 0;            // or when the first one was handed out since
+  Run puts_;                     // behind those of in_ring_: most connections need no line for them
+  SendEntry* draft_ = nullptr;   // the last one
+  UserChannel* ring_ = nullptr;  // where drafts are; nullptr: there are none
   RingQueue<Outgoing> queue_;
-  RingQueue<HandedOut> in_ring_;
-  Run puts_;  // behind those: most connections need no line for them
   Departures departures_;
+  RingQueue<HandedOut> in_ring_;
   std::uint64_t last_notice_ = 0;  // its number
 };
 

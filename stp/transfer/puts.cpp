@@ -48,7 +48,7 @@ int Puts::close(std::uint32_t r_id) {
   if (offset > stream.length || length > stream.length - offset) return -EINVAL;
   const auto block = std::uint64_t{1} << config_.max_block;
   const auto room = kMaxQueued - stream.blocks.size();
-  const auto add = [&](Address from, std::uint64_t at, std::uint64_t size) {
+  const auto add = [&](Address from, std::uint64_t at, std::uint64_t size) -> const Block& {
     auto& piece = stream.blocks.place();
     piece.context = context;
     piece.last = at + size == length;
@@ -60,16 +60,19 @@ int Puts::close(std::uint32_t r_id) {
     piece.cancelled = false;
     piece.quiet = options.quiet && length <= Asking::kQuietMost;
     piece.told = options.told;
+    return piece;
   };
   if (length <= block) {
     if (room == 0) return -EAGAIN;
-    add(source, 0, length);
-  } else {
-    if (((length - 1) >> config_.max_block) >= room) return -EAGAIN;
-    const auto from = source.linear(config_.local_bufsize);
-    for (std::uint64_t at = 0; at < length; at += block)
-      add(Address::from_linear(from + at, config_.local_bufsize), at, std::min(block, length - at));
+    const auto& piece = add(source, 0, length);
+    if (stream.sent + 1 == stream.blocks.size() && stream.sent < stream.window)
+      send_last(stream, piece);
+    return 0;
   }
+  if (((length - 1) >> config_.max_block) >= room) return -EAGAIN;
+  const auto from = source.linear(config_.local_bufsize);
+  for (std::uint64_t at = 0; at < length; at += block)
+    add(Address::from_linear(from + at, config_.local_bufsize), at, std::min(block, length - at));
   send(stream);
   return 0;
 }
@@ -90,14 +93,27 @@ void Puts::forget(Stream& stream) {
 // protocol: 9.11
 void Puts::send(Stream& stream) {
   if (stream.sent == 0) stream.stalled_since = clock_.now();
-  while (stream.sent < stream.blocks.size() && stream.sent < stream.window) {
-    const auto index = stream.sent++;
-    const auto& block = stream.blocks[index];
-    send_block(stream, block, index, !block.quiet || must_ask(stream, block));
-  }
+  while (stream.sent < stream.blocks.size() && stream.sent < stream.window)
+    send_next(stream, stream.blocks[stream.sent]);
+  if (stream.sent != 0) has_sent(stream);
+}
+
+// `block`, the last one, and all before it have been sent.
+void Puts::send_last(Stream& stream, const Block& block) {
+  if (stream.sent == 0) stream.stalled_since = clock_.now();
+  send_next(stream, block);
+  has_sent(stream);
+}
+
+// `block` is the first one that has not been sent.
+void Puts::send_next(Stream& stream, const Block& block) {
+  const auto index = stream.sent++;
+  send_block(stream, block, index, !block.quiet || must_ask(stream, block));
+}
+
+void Puts::has_sent(Stream& stream) {
   STP_ASSERT(stream.sent <= stream.blocks.size() && stream.sent <= stream.window,
              "no more Blocks are on their way than there are, and than the window holds");
-  if (stream.sent == 0) return;
   stream.awaited.number = outbox_.last_number();
   if (!stream.waits) wait(stream);
   if (stream.unasked.blocks > 0) clock_.due_at(Alarm::kPuts, stream.confirm_at);
@@ -139,11 +155,10 @@ void Puts::send_block(Stream& stream, const Block& block, std::uint32_t index, b
   const auto wake = (block.flags & flag::kInterrupt) != 0;
   unsigned flags = block.flags & (flag::kInterrupt | flag::kOrder);
   if (!wake) flags |= flag::kSilent;
-  if (asks) {
-    flags |= flag::kSendState;
-    stream.unasked = {};
-  }
-  auto& entry = outbox_.add_put(block.length <= Asking::kShort && (!wake || !asks));
+  if (asks) stream.unasked = {};
+  const bool short_one = block.length <= Asking::kShort && (!wake || !asks);
+  if (asks && !short_one) flags |= flag::kSendState;
+  auto& entry = outbox_.add_put(stream.r_id, short_one, asks);
   wire::make_header(wire::Data{.r_mx = stream.mx,
                                .r_bufx = to.bufx,
                                .r_offset = to.offset,
@@ -221,13 +236,11 @@ void Puts::arrived(std::uint32_t r_id, std::uint32_t b_seq) {
 
 // The first `blocks` Blocks have arrived.
 void Puts::complete(Stream& stream, std::uint32_t blocks) {
-  for (; blocks > 0; --blocks) {
-    const auto& block = stream.blocks.front();
-    if (block.last) tell(block, 0);
-    stream.blocks.pop_front();
-    ++stream.b_seq;
-    --stream.sent;
-  }
+  stream.b_seq += blocks;
+  stream.sent -= blocks;
+  for (std::uint32_t i = 0; i < blocks; ++i)
+    if (const auto& block = stream.blocks[i]; block.last) tell(block, 0);
+  stream.blocks.pop_front(blocks);
   stream.unasked.blocks = std::min(stream.unasked.blocks, stream.sent);
   stream.asks = false;  // it asked about a Block that is complete now
   stream.stalled_since = clock_.now();

@@ -120,6 +120,9 @@ class alignas(kCacheLine) Puts {
   [[nodiscard]] Stream* find(std::uint32_t r_id);
   void forget(Stream& stream);
   void send(Stream& stream);
+  void send_last(Stream& stream, const Block& block);
+  void send_next(Stream& stream, const Block& block);
+  void has_sent(Stream& stream);
   void wait(Stream& stream);
   void stop_waiting(Stream& stream);
   bool must_ask(Stream& stream, const Block& block);

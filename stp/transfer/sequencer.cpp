@@ -39,7 +39,7 @@ struct alignas(kCacheLine) Sequencer::Impl {
 
   // What a Put and its answer need is in seven cache lines: the end of `clock` and the beginning of
   // `repeats`, the beginning of `puts`, from `config` to the middle of `outbox`, and where
-  // `landings` says whether anything waits.
+  // `landings`, which is aligned so that this is one, says whether anything waits.
   Ids ids;
   alignas(16) Clock clock;  // so what is needed of it begins with a line
   Repeats repeats;
@@ -47,14 +47,15 @@ struct alignas(kCacheLine) Sequencer::Impl {
   const SequencerConfig config;
   Completions completions{outbox};
   Outbox outbox{clock};
-  Landings landings{config, clock, outbox, completions, endings};
+  alignas(kCacheLine) Landings landings{config, clock, outbox, completions, endings};
   Gets gets{config, clock, outbox, completions, repeats};
   Endings endings{outbox, completions, repeats};
   WritesOut writes{config, clock, ids, outbox, completions, repeats, endings};
   Asks asks{config, clock, ids, outbox, completions, repeats, endings, puts};
 };
 
-Sequencer::Sequencer(const SequencerConfig& config) : impl_(std::make_unique<Impl>(config)) {}
+Sequencer::Sequencer(const SequencerConfig& config)
+    : impl_(std::make_unique<Impl>(config)), clock_(impl_->clock) {}
 Sequencer::~Sequencer() = default;
 
 void Sequencer::fetch_ahead(unsigned step) const {
@@ -65,9 +66,7 @@ void Sequencer::fetch_ahead(unsigned step) const {
     fetch_lines(&self.config, &self.outbox.departures());
     return fetch_line(&self.landings.offers);
   }
-  if (step == 2) return self.puts.fetch_blocks_ahead();
-  self.puts.fetch_ahead();
-  self.outbox.fetch_ahead();
+  step == 1 ? self.puts.fetch_ahead() : self.puts.fetch_blocks_ahead();
 }
 
 // --- operations
@@ -236,15 +235,12 @@ void Sequencer::left(std::uint32_t count, Time now) {
   self.completions.release();
 }
 
-Time Sequencer::next_deadline() const {
-  return impl_->clock.deadline();
+void Sequencer::write_to(UserChannel& ring) {
+  impl_->outbox.write_to(ring);
 }
 
-void Sequencer::expire(Time now) {
-  auto& self = *impl_;
-  now = self.clock.tell(now);
-  if (self.outbox.ended() != 0 || now < self.clock.deadline()) return;
-  impl_->expire();
+void Sequencer::expire() {
+  if (impl_->outbox.ended() == 0) impl_->expire();
 }
 
 // What is in doubt waits for the answer to a question and not for a time, so a round that decides
@@ -302,6 +298,10 @@ void Sequencer::fail(int error) {
 
 bool Sequencer::next_completion(Completion& out) {
   return impl_->completions.next(out);
+}
+
+std::size_t Sequencer::next_puts(std::span<PutDone> out) {
+  return impl_->completions.next_puts(out);
 }
 
 bool Sequencer::has_completion() const {

@@ -18,8 +18,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 
 #include "stp/channel/rings.h"
+#include "stp/transfer/clock.h"
 #include "stp/types.h"
 #include "stp/wire/header.h"
 #include "stp/wire/tiling.h"
@@ -127,6 +129,14 @@ struct PutOptions {
   bool told = false;
 };
 
+// A put that is complete: what its Completion says of it. Without first values, since many are made
+// to be filled in.
+struct PutDone {
+  Context context;
+  std::uint64_t length;
+  int status;
+};
+
 // Calls that start an operation return 0, -EINVAL, -EAGAIN (too much outstanding), or -ENOTCONN.
 // Calls that answer a request (serve_read, serve_region, refuse) return -ECANCELED if the request
 // no longer exists: the peer may take it back at any time.
@@ -207,8 +217,13 @@ class Sequencer {
   bool transmit(SendEntry& out, Time now);
   // All, as far as there is room, without a copy. Returns true if there were some.
   bool transmit(UserChannel& to, Time now);
-  [[nodiscard]] Time next_deadline() const;
-  void expire(Time now);
+  // From now on all leaves by this last function, and `ring` stays where it is: a short put is
+  // written there at once.
+  void write_to(UserChannel& ring);
+  [[nodiscard]] Time next_deadline() const { return clock_.deadline(); }
+  void expire(Time now) {
+    if (clock_.tell(now) >= clock_.deadline()) expire();
+  }
   // Pass UserChannel::taken() as it was before receive() got all that had arrived. Completions that
   // return memory to which the peer may still have written wait until the Node has taken the
   // request that forbids it. What had arrived by then counts.
@@ -230,6 +245,9 @@ class Sequencer {
   void fail(int error);
   bool next_completion(Completion& out);
   [[nodiscard]] bool has_completion() const;
+  // Puts whose completions come next, in their order; a caller of many takes these first. Returns
+  // how many.
+  std::size_t next_puts(std::span<PutDone> out);
   // Whether transmit() has a request.
   [[nodiscard]] bool has_request() const;
   // The same, or completions wait for taken().
@@ -243,7 +261,10 @@ class Sequencer {
 
  private:
   struct Impl;
+  void expire();
+
   std::unique_ptr<Impl> impl_;
+  Clock& clock_;  // of impl_
 };
 
 }  // namespace stp

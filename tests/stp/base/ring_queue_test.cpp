@@ -81,7 +81,7 @@ TEST(RingQueue, does_the_same_as_a_deque) {
   std::deque<int> model;
   std::mt19937 random(1);
   for (int i = 0; i < 20'000; ++i) {
-    switch (random() % 6) {
+    switch (random() % 8) {
       case 0:
         if (model.empty()) break;
         queue.pop_front();
@@ -99,7 +99,13 @@ TEST(RingQueue, does_the_same_as_a_deque) {
         model.erase(model.begin() + at);
         break;
       }
-      case 3:
+      case 3: {
+        const auto count = random() % 3 % (model.size() + 1);
+        queue.pop_front(count);
+        model.erase(model.begin(), model.begin() + static_cast<std::ptrdiff_t>(count));
+        break;
+      }
+      case 4:
         if (random() % 50 != 0) break;
         erase_if(queue, [](int each) { return each % 3 == 0; });
         std::erase_if(model, [](int each) { return each % 3 == 0; });

@@ -352,6 +352,47 @@ TEST_F(UserSide, a_request_may_be_written_in_place) {
   EXPECT_EQ(entry.length, 9U);
 }
 
+// Also where the ring's end is, and while the Node takes what was sent before.
+TEST_F(UserSide, drafts_are_seen_together_once_they_are_sent) {
+  std::uint32_t sent = 0, taken = 0;
+  const auto take = [&] {
+    SendEntry entry;
+    if (!node.peek(entry)) return false;
+    EXPECT_EQ(entry.length, ++taken);
+    take_one();
+    return true;
+  };
+  for (std::uint32_t round = 0; round < 20; ++round) {
+    ASSERT_TRUE(send(++sent));
+    std::uint32_t drafts = 0;
+    while (auto* const place = user.draft(drafts)) {
+      place->length = sent + ++drafts;
+      if (drafts == 1 + round % 2) take();
+    }
+    ASSERT_GE(drafts, 1U);
+    for (std::uint32_t i = 0; i < drafts; ++i) ASSERT_EQ(user.drafted(i).length, sent + 1 + i);
+    while (taken < sent) ASSERT_TRUE(take());
+    EXPECT_FALSE(take()) << "they are not sent";
+    user.send_drafts(drafts);
+    sent += drafts;
+    for (std::uint32_t i = 0; i < 1 + round % drafts; ++i) ASSERT_TRUE(take());
+    while (taken + round % 3 < sent) ASSERT_TRUE(take());
+  }
+}
+
+TEST_F(UserSide, drafts_that_are_not_sent_are_none) {
+  ASSERT_NE(user.draft(0), nullptr);
+  ASSERT_NE(user.draft(1), nullptr);
+  ASSERT_TRUE(send(1));
+  ASSERT_TRUE(send(2));
+  SendEntry entry;
+  for (std::uint32_t number = 1; number <= 2; ++number, take_one()) {
+    ASSERT_TRUE(node.peek(entry));
+    EXPECT_EQ(entry.length, number);
+  }
+  EXPECT_FALSE(node.peek(entry));
+}
+
 // A Node that keeps up makes the user use the first place only.
 TEST_F(UserSide, requests_begin_again_with_the_first_place_when_the_ring_is_empty) {
   const auto* const places = reinterpret_cast<const SendEntry*>(memory.data() + kGeometry.tx_at());

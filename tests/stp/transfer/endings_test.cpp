@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "stp/transfer/endings.h"
 
+#include <array>
+
 #include "stp/transfer/clock.h"
 #include "stp/transfer/ids.h"
 #include "tests/stp/transfer/parts.h"
@@ -63,6 +65,35 @@ TEST_F(EndingsTest, of_puts_and_others_keep_their_order) {
   EXPECT_EQ(completion()->context, 1U);
   EXPECT_FALSE(completions.has_ready());
   EXPECT_FALSE(completion());
+}
+
+TEST_F(EndingsTest, of_puts_that_come_first_are_taken_many_at_a_time) {
+  for (Context context = 1; context <= 3; ++context) completions.add_put(context, 0, context * 10);
+  completions.add(Kind::kNotice, 4, 0);
+  completions.add_put(5, 0, 50);
+  std::array<PutDone, 2> puts;
+  EXPECT_EQ(completions.next_puts(puts), 2U);
+  EXPECT_EQ(puts[0].context, 1U);
+  EXPECT_EQ(puts[1].context, 2U);
+  EXPECT_EQ(puts[1].length, 20U);
+  EXPECT_EQ(completions.next_puts(puts), 1U);
+  EXPECT_EQ(puts[0].context, 3U);
+  EXPECT_TRUE(completions.has_ready());
+  EXPECT_EQ(completions.next_puts(puts), 0U) << "another one is before the next put";
+  EXPECT_EQ(completion()->context, 4U);
+  EXPECT_EQ(completion()->context, 5U);
+  EXPECT_FALSE(completions.has_ready());
+}
+
+TEST_F(EndingsTest, of_puts_keep_their_order_if_one_comes_while_some_are_taken) {
+  completions.add_put(1, 0, 0);
+  completions.add_put(2, 0, 0);
+  EXPECT_EQ(completion()->context, 1U);
+  completions.add_put(3, -ECANCELED, 0);
+  EXPECT_EQ(completion()->context, 2U);
+  const auto last = completion();
+  EXPECT_EQ(last->context, 3U);
+  EXPECT_EQ(last->status, -ECANCELED);
 }
 
 TEST_F(EndingsTest, name_the_message_that_is_taken_back) {

@@ -15,8 +15,7 @@ namespace flag = wire::flag;
 class OutboxTest : public Parts {
  protected:
   void add_put(std::uint32_t r_id, bool asks) {
-    outbox.add_put(true).header = wire::to_header(
-        wire::Data{.r_id = r_id}, static_cast<std::uint16_t>(asks ? flag::kSendState : 0U));
+    outbox.add_put(r_id, true, asks).header = wire::to_header(wire::Data{.r_id = r_id});
   }
   std::vector<bool> asks() {
     std::vector<bool> all;
@@ -176,6 +175,121 @@ TEST_F(OutboxTest, drops_what_is_queued_when_the_connection_ends) {
   outbox.close(-ECONNRESET);
   EXPECT_FALSE(next());
   EXPECT_EQ(outbox.ended(), -ECONNRESET);
+}
+
+// With a ring, whose other end a Node has.
+class Drafts : public OutboxTest {
+ protected:
+  static constexpr ChannelGeometry kGeometry{.slots = 20, .credits = 4};
+
+  Drafts() { outbox.write_to(user); }
+
+  bool leave() { return outbox.transmit(user); }
+  // The Node takes up to `most` requests: the region or the operation of each, and whether it asks.
+  struct Taken {
+    Op op;
+    std::uint32_t r_id;
+    bool asks;
+    friend bool operator==(const Taken&, const Taken&) = default;
+  };
+  std::vector<Taken> take(std::size_t most = 100) {
+    std::vector<Taken> all;
+    for (SendEntry entry; all.size() < most && node.peek(entry); node.skip()) {
+      EXPECT_EQ(entry.payload_length + entry.limited + entry.may_be_marked, 0);
+      EXPECT_EQ(entry.destination_mac, 0U);
+      const auto& h = entry.header;
+      all.push_back({h.op(), h.op() == Op::kData ? h.d_id : 0, h.has(flag::kSendState)});
+    }
+    node.publish_taken();
+    outbox.taken(user.taken());
+    return all;
+  }
+  static Taken put(std::uint32_t r_id, bool asks) { return {Op::kData, r_id, asks}; }
+  static constexpr Taken kNop{Op::kNoOperation, 0, false};
+
+  ChannelMemory memory{kGeometry};
+  NodeChannel node{memory.data(), kGeometry};
+  UserChannel user{memory.data()};
+};
+
+// protocol: 9.27
+TEST_F(Drafts, are_seen_by_the_node_when_they_leave_and_the_last_one_asks) {
+  for (int i = 0; i < 3; ++i) add_put(9, true);
+  add_put(8, true);
+  EXPECT_FALSE(outbox.empty());
+  EXPECT_EQ(outbox.first_not_taken(), 1U);
+  EXPECT_FALSE(outbox.waits_for_node());
+  EXPECT_TRUE(take().empty());
+  EXPECT_TRUE(leave());
+  EXPECT_TRUE(outbox.empty());
+  EXPECT_TRUE(outbox.waits_for_node());
+  EXPECT_EQ(take(), (std::vector{put(9, false), put(9, false), put(9, true), put(8, true)}));
+  EXPECT_FALSE(outbox.waits_for_node());
+  EXPECT_EQ(outbox.taken_number(), 4U);
+  EXPECT_FALSE(leave());
+}
+
+TEST_F(Drafts, leave_before_what_was_added_later) {
+  add_put(9, true);
+  outbox.add(wire::to_header(wire::NoOperation{}));
+  add_put(9, true);
+  EXPECT_TRUE(leave());
+  EXPECT_EQ(take(1), std::vector{put(9, true)});
+  EXPECT_EQ(outbox.first_not_taken(), 2U);
+  EXPECT_EQ(take(), (std::vector{kNop, put(9, true)}));
+  EXPECT_EQ(outbox.first_not_taken(), Outbox::kNone);
+}
+
+// protocol: 9.27
+TEST_F(Drafts, that_find_the_ring_full_are_queued_and_covered_by_the_last_one) {
+  for (int i = 0; i < 6; ++i) add_put(9, true);
+  EXPECT_TRUE(leave());
+  EXPECT_EQ(take(), (std::vector(4, put(9, false))));
+  EXPECT_EQ(outbox.first_not_taken(), 5U);
+  EXPECT_TRUE(leave());
+  EXPECT_EQ(take(), (std::vector{put(9, false), put(9, true)}));
+}
+
+TEST_F(Drafts, of_a_region_are_forgotten_and_the_others_keep_their_numbers_and_order) {
+  add_put(9, true);
+  add_put(8, true);
+  add_put(9, true);
+  outbox.add(wire::to_header(wire::NoOperation{}));
+  outbox.forget_data(9);
+  EXPECT_EQ(outbox.first_not_taken(), 2U);
+  add_put(8, true);
+  EXPECT_TRUE(leave());
+  EXPECT_EQ(take(), (std::vector{put(8, true), kNop, put(8, true)}));
+  EXPECT_EQ(outbox.taken_number(), 5U);
+}
+
+// The next ones begin with the first place of the ring.
+TEST_F(Drafts, are_forgotten_though_the_node_has_taken_all_before_them) {
+  add_put(7, false);
+  leave();
+  add_put(9, true);
+  add_put(8, true);
+  EXPECT_EQ(take(), std::vector{put(7, false)});
+  outbox.forget_data(9);
+  EXPECT_TRUE(leave());
+  EXPECT_EQ(take(), std::vector{put(8, true)});
+}
+
+TEST_F(Drafts, ask_after_all_if_somebody_waits) {
+  add_put(9, false);
+  EXPECT_FALSE(outbox.ask_with_last(8));
+  EXPECT_TRUE(outbox.ask_with_last(9));
+  leave();
+  EXPECT_EQ(take(), std::vector{put(9, true)});
+  EXPECT_FALSE(outbox.ask_with_last(9)) << "it has left";
+}
+
+TEST_F(Drafts, are_dropped_when_the_connection_ends) {
+  add_put(9, true);
+  outbox.close(-ECONNRESET);
+  EXPECT_TRUE(outbox.empty());
+  EXPECT_FALSE(leave());
+  EXPECT_TRUE(take().empty());
 }
 
 }  // namespace
