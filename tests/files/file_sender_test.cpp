@@ -138,6 +138,25 @@ TEST(Persistence, EndsWhenThereWasNoProgressForItsTime) {
   EXPECT_FALSE(Persistence(seconds(0)).may_try_again(begin));
 }
 
+// So that --retry 5 takes five seconds, not those and a whole try more.
+TEST(Persistence, LeavesATryWhatIsLeftOfIt) {
+  using std::chrono::milliseconds;
+  const Persistence::Clock::time_point begin{};
+  Persistence persistence(seconds(5));
+  const Channel::Patience usual;
+  EXPECT_EQ(within(persistence.left(begin), usual).host, usual.host) << "nothing was lost";
+  EXPECT_TRUE(persistence.may_try_again(begin));
+  EXPECT_EQ(persistence.left(begin + seconds(2)), seconds(3));
+  const auto cut = within(persistence.left(begin + seconds(2)), usual);
+  EXPECT_EQ(cut.receiver, seconds(3));
+  EXPECT_EQ(cut.host, seconds(3));
+  EXPECT_EQ(within(persistence.left(begin), {seconds(30), seconds(4)}).host, seconds(4));
+  EXPECT_FALSE(persistence.may_try_again(begin + milliseconds(4'950))) << "too little for a try";
+  EXPECT_EQ(persistence.left(begin + seconds(9)), seconds(0));
+  persistence.reached(1);
+  EXPECT_FALSE(persistence.left(begin + seconds(9))) << "progress";
+}
+
 TEST(Pace, WithoutALimitNothingWaits) {
   Pace pace;
   pace.spend(std::uint64_t{1} << 40, kStart);

@@ -325,11 +325,31 @@ TEST_F(RestartedReceiverTest, tells_the_sender_that_it_was_stopped_and_names_tha
   } catch (const LinkFailure& failure) {
     EXPECT_EQ(failure.what(),
               sending.paths[0] +
-                  " to localhost:3000: the receiver was stopped; send it again when it runs");
+                  " to localhost:3000: the receiver was stopped by a signal; send it again when it "
+                  "runs");
   }
   thread_.join();
-  EXPECT_TRUE(log.says(": file: stopped here before all of it had come; its sender may send it"));
+  EXPECT_TRUE(log.says(": file: stopped here, by a signal, before all of it had come; its sender"));
   EXPECT_TRUE(log.says("test: from "));
+}
+
+TEST_F(RestartedReceiverTest, names_a_sender_that_was_stopped_and_says_so) {
+  Sending sending;
+  sending.paths = {make_file("file", 3'000'000)};
+  sending.destination = "localhost:3000";
+  sending.bytes_per_second = 10'000'000;
+  ErrorLog log(directory_.path() + "/log");
+  auto failures =
+      std::async(std::launch::async, [&] { return send_all(sending, stop_sender_, progress_); });
+  while (std::filesystem::is_empty(directory_ / "out"))
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  stop_sender_ = true;
+  EXPECT_THROW(failures.get(), Stopped);
+  while (!log.says("test: from ")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_TRUE(log.says(": file: the sender was stopped by a signal before all had come"));
+  stop_receiver_ = true;
+  thread_.join();
+  EXPECT_FALSE(complete_);
 }
 
 // No content is under way.

@@ -40,6 +40,18 @@ void FileSender::check_stop() const {
   if (stop_) throw Stopped();
 }
 
+void FileSender::tell_of_stop() {
+  try {
+    if (!channel_.ready_to_send()) return;
+    Note note;
+    note.kind = NoteKind::kAbandon;
+    note.reason = Reason::kStopped;
+    channel_.send(MessageTag::kNotes, encode(note));
+  } catch (const LinkFailure&) {
+    // There is nobody left to be told.
+  }
+}
+
 FileSender::Entry* FileSender::find(std::uint32_t number) {
   if (number < first_ || number - first_ >= entries_.size()) return nullptr;
   return &entries_[number - first_];

@@ -124,7 +124,7 @@ std::string describe(const Note& note) {
       return "what arrived differs from what was sent; send it again, and see whether the file "
              "changed meanwhile";
     case Reason::kStopped:
-      return "the receiver was stopped; send it again when it runs";
+      return "the receiver was stopped by a signal; send it again when it runs";
     case Reason::kTimeout:
       if (note.error == EUSERS)
         return "the receiver gave this sender's place to another one, which waited; send it again, "
@@ -146,7 +146,7 @@ std::string describe_here(const Note& note) {
     return "it is not written: " + error_text(EISDIR) +
            "; remove the directory, or start with --allow-delete and let the sender use --delete";
   if (note.reason == Reason::kStopped)
-    return "stopped here before all of it had come; its sender may send it again";
+    return "stopped here, by a signal, before all of it had come; its sender may send it again";
   if (note.reason == Reason::kTimeout && note.error == EUSERS)
     return "its sender has lost its place to another one, which waited; it may send it again";
   if (note.reason == Reason::kTimeout)

@@ -100,7 +100,7 @@ enum class Reason : std::uint16_t {
   kNoSpace = 3,
   kWrite = 4,      // see errno; `have` names of the path, if not 0, lead to what is in its way
   kDigest = 5,     // what arrived is not what was sent
-  kStopped = 6,    // the receiver was told to end
+  kStopped = 6,    // the receiver was told to end; in a kAbandon of no file: the sender was
   kTimeout = 7,    // the content stopped coming; with the errno EUSERS, the sender lost its place
   kAbandoned = 8,  // the sender gave up
   kOnlyOne = 9,    // the receiver writes to standard output

@@ -118,9 +118,13 @@ void FileReceiver::serve() {
     files_.settle();
     files_.complain_of_the_rest();
     const auto closed = dynamic_cast<const Closed*>(&failure) != nullptr;
-    if (closed && name.empty()) return;
+    if (closed && name.empty() && !sender_stopped_) return;
     ++broken_;
-    throw LinkFailure((name.empty() ? "" : name + ": ") + failure.what());
+    throw LinkFailure((name.empty() ? "" : name + ": ") +
+                      (closed && sender_stopped_
+                           ? "the sender was stopped by a signal before all had come; it may send "
+                             "it again"
+                           : failure.what()));
   }
 }
 
@@ -215,10 +219,16 @@ bool FileReceiver::handle(const Message& message) {
     case MessageTag::kNotes: {
       const auto notes = decode_notes(message.bytes);
       return !notes.empty() && std::all_of(notes.begin(), notes.end(),
-                                           [this](const Note& note) { return files_.told(note); });
+                                           [this](const Note& note) { return told(note); });
     }
   }
   return false;
+}
+
+bool FileReceiver::told(const Note& note) {
+  const bool of_stop = note.kind == NoteKind::kAbandon && note.reason == Reason::kStopped;
+  sender_stopped_ = sender_stopped_ || of_stop;
+  return of_stop || files_.told(note);
 }
 
 void FileReceiver::list(std::span<const std::byte> path) {

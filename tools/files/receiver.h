@@ -517,6 +517,7 @@ class FileReceiver {
   [[noreturn]] void give_up(Reason reason, const std::string& why, int error = 0);
   // False: the message is not one of ours.
   [[nodiscard]] bool handle(const Message& message);
+  [[nodiscard]] bool told(const Note& note);
   void list(std::span<const std::byte> path);
   // False: as of handle().
   [[nodiscard]] bool remove(std::span<const std::byte> message);
@@ -531,7 +532,8 @@ class FileReceiver {
   bool has_looked_ = false;         // in this silence
   std::vector<std::byte> answers_;  // that were not sent yet
   IncomingFiles files_;
-  unsigned broken_ = 0;  // connections that broke before their sender had finished
+  bool sender_stopped_ = false;  // as it has said
+  unsigned broken_ = 0;          // connections that broke before their sender had finished
 };
 
 // Whether a host has more than its share of the places, if another sender waits for one. `hosts`:

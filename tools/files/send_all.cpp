@@ -180,7 +180,7 @@ class Sender {
       const auto tell = [this](const std::string& line) {
         if (!retrying_) progress_.complain(line);
       };
-      Channel channel(link, sending_.destination, attend, sending_.patience, tell);
+      Channel channel(link, sending_.destination, attend, within(left(), sending_.patience), tell);
       const Progress::Watch watch(progress_, [&channel] { return channel.trouble(); });
       retrying_ = false;
       FileSender files(channel, stop_, progress_, pace_,
@@ -190,7 +190,12 @@ class Sender {
       with_names_ = FilesWithNames(sending_.hard_links && overlap(paths_));
       finished_ = sending_.trees ? 0 : next_;
       const NoCount at_the_end{progress_};
-      for (; next_ != paths_.size(); ++next_, begun_ = false) send_word(files, paths_[next_]);
+      try {
+        for (; next_ != paths_.size(); ++next_, begun_ = false) send_word(files, paths_[next_]);
+      } catch (const Stopped&) {
+        files.tell_of_stop();
+        throw;
+      }
       return true;
     } catch (const HeldFile& failure) {
       if (!told_held_) complain_and_retry(failure.what());
@@ -224,9 +229,21 @@ class Sender {
     return Clock::now() - *held_since_ < sending_.retry;
   }
 
+  // What is left of --retry. nullopt: nothing has failed since the last progress.
+  [[nodiscard]] std::optional<Clock::duration> left() const {
+    const auto now = Clock::now();
+    const auto of_lost = persistence_.left(now);
+    if (!held_since_) return of_lost;
+    const Clock::duration of_held = sending_.retry - (now - *held_since_);
+    return std::min(of_lost.value_or(of_held), of_held);
+  }
+
+  // Leaves time for the last try.
   void pause() const {
-    constexpr auto kPause = std::chrono::seconds(1);
-    for (const auto until = Clock::now() + kPause; Clock::now() < until;) {
+    constexpr Clock::duration kPause = std::chrono::seconds(1);
+    const auto half = left().value_or(kPause) / 2;
+    const auto until = Clock::now() + std::clamp(half, Persistence::kLeastTry / 2, kPause);
+    while (Clock::now() < until) {
       if (stop_) throw Stopped();
       std::this_thread::sleep_for(kAttention);
     }

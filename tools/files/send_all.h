@@ -56,6 +56,7 @@ class Pace {
 class Persistence {
  public:
   using Clock = std::chrono::steady_clock;
+  static constexpr Clock::duration kLeastTry = std::chrono::milliseconds(100);
 
   // 0: nothing is tried again.
   explicit Persistence(std::chrono::seconds patience) : patience_(patience) {}
@@ -71,7 +72,12 @@ class Persistence {
   // Something was lost.
   [[nodiscard]] bool may_try_again(Clock::time_point now) {
     if (!lost_) lost_ = now;
-    return now - *lost_ < patience_;
+    return *left(now) >= kLeastTry;
+  }
+  // What tries still get. nullopt: nothing was lost since the last progress.
+  [[nodiscard]] std::optional<Clock::duration> left(Clock::time_point now) const {
+    if (!lost_) return std::nullopt;
+    return std::max<Clock::duration>(patience_ - (now - *lost_), Clock::duration::zero());
   }
 
  private:
@@ -79,6 +85,14 @@ class Persistence {
   std::optional<Clock::time_point> lost_;  // since the last progress
   std::uint64_t most_ = 0;
 };
+
+// For a try that gets no more than what is `left`. nullopt: it gets its usual time.
+inline Channel::Patience within(std::optional<Persistence::Clock::duration> left,
+                                Channel::Patience usual) {
+  if (!left) return usual;
+  const auto most = std::max(*left, Persistence::kLeastTry);
+  return {std::min(usual.receiver, most), std::min(usual.host, most)};
+}
 
 // The result of one file.
 struct Outcome {
@@ -111,6 +125,8 @@ class FileSender {
         report_(std::move(report)),
         most_packed_(std::min(kMostPacked, channel.content_room() - kPackHead)) {}
 
+  // A signal ends this program: the receiver is told why no more comes, if it takes that at once.
+  void tell_of_stop();
   // Calls `tell` when the receiver has more than before: see reached().
   void tell_of_more(std::function<void()> tell) { more_ = std::move(tell); }
   // Of the files that are done one more than their bytes each, of the one under way what has been
@@ -227,7 +243,8 @@ struct Sending {
   // At the receiver: of standard input where that is sent, else of the only argument.
   std::optional<std::string> name;
   std::uint64_t bytes_per_second = 0;  // 0: no limit
-  std::chrono::seconds retry{0};       // for so long without progress a lost link is tried again
+  std::chrono::seconds retry{0};       // for so long without progress a lost link is tried again;
+                                       // a try ends with it that has not found the receiver by then
   Channel::Patience patience;          // with the receiver, until it accepts
 };
 
