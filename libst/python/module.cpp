@@ -71,6 +71,10 @@ void define_operation(py::module_& module) {
       .def("result", [](Operation& o) { return taken(o.result()); })
       .def("cancel", &Operation::cancel)
       .def("abandon", &Operation::abandon)
+      .def("why_it_may_wait",
+           [](const Operation& o, const std::string& otherwise) {
+             return o.why_it_may_wait(otherwise.c_str());
+           })
       .def("on_done", [](Operation& o, const py::object& call) { o.on_done(call.ptr()); })
       .def_property_readonly("done", &Operation::done)
       .def_readonly("tag", &Operation::tag)
@@ -188,6 +192,7 @@ PYBIND11_MODULE(_stp, module) {
     return py::make_tuple(remote.address, remote.length, remote.key, remote.access);
   });
   module.def("warn_after", [](std::int64_t microseconds) { Operation::warn_after = microseconds; });
+  module.def("warns_after", [] { return Operation::warn_after; });
   module.def("end_all", &Domain::end_all);
   module.def("forked", &Domain::forked);
   module.def("inherited", &Domain::inherited);

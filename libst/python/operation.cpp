@@ -62,20 +62,18 @@ bool Operation::wait(std::int64_t timeout) {
   return domain_->wait(*this, timeout);
 }
 
-// A message waits at its sender until the peer receives it. "": it is none, or this program
-// receives meanwhile.
-std::string Operation::why_it_may_wait() const {
+std::string Operation::why_it_may_wait(const char* otherwise) const {
   if (what != "sending" || !connection || connection->is_closed() ||
       connection->info().receives != 0)
     return {};
-  return ": the peer has not received it; if it sends first, too, let one of the two receive "
-         "first, "
-         "or use begin_send";
+  return std::string(
+             ": the peer has not received it; if it sends first, too, let one of the two ") +
+         "receive first, or " + otherwise;
 }
 
 bool Operation::wait_and_warn() {
   if (wait(warn_after)) return true;
-  const auto why = why_it_may_wait();
+  const auto why = why_it_may_wait("use begin_send");
   constexpr Py_ssize_t kCaller = 2;  // of the package's function
   if (!why.empty() &&
       PyErr_WarnEx(PyExc_RuntimeWarning, (what + " takes long" + why).c_str(), kCaller) != 0)
@@ -93,7 +91,7 @@ PyObject* Operation::finish(std::int64_t timeout) {
     throw;
   }
   if (over) return result();
-  auto trouble = why_it_may_wait();
+  auto trouble = why_it_may_wait("use begin_send");
   if (by == By::kOpening)
     trouble = outside([peer = connection->handle] { return trouble_with(peer); });
   cancel();

@@ -70,6 +70,9 @@ class Operation : public std::enable_shared_from_this<Operation> {
   // that the peer may keep waiting for ever warns after warn_after.
   PyObject* finish(std::int64_t timeout);
   static inline std::int64_t warn_after = 10'000'000;  // microseconds
+  // A message waits at its sender until the peer receives it. "": it is none, or this program
+  // receives meanwhile. `otherwise`: what else helps but to receive first.
+  [[nodiscard]] std::string why_it_may_wait(const char* otherwise) const;
   // A new reference, or the exception that its status stands for.
   PyObject* result();
   // Asks for its end; it may complete as done nevertheless. A message that comes too late is kept
@@ -109,7 +112,6 @@ class Operation : public std::enable_shared_from_this<Operation> {
   friend class Domain;
   PyObject* bytes() const;
   bool wait_and_warn();
-  [[nodiscard]] std::string why_it_may_wait() const;
   void let_go();  // of the buffer, when its memory is registered no more
 
   std::shared_ptr<Domain> domain_;

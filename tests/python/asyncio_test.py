@@ -5,6 +5,7 @@ import os
 import threading
 import unittest
 import unittest.mock
+import warnings
 
 import stp
 import stp.aio
@@ -52,6 +53,30 @@ class Loops(unittest.IsolatedAsyncioTestCase):
                 told += 1
         self.assertLess(told, asked / 2)
         await self.pair()
+
+    async def test_that_both_sides_send_first_is_told_once(self):
+        a, b = await self.pair()
+
+        async def send():
+            await a.send(bytes(1 << 20))
+
+        stp._stp.warn_after(1_000)
+        self.addCleanup(stp._stp.warn_after, 10_000_000)
+        with self.assertWarnsRegex(RuntimeWarning, "receive first, or send in a task of its own") as told:
+            sending = asyncio.ensure_future(send())
+            while not told.warnings:
+                await asyncio.sleep(0.001)
+            await within(asyncio.gather(b.receive(1 << 20), sending))
+        self.assertEqual(told.filename, __file__)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            receiving = asyncio.ensure_future(a.receive())
+            sending = asyncio.ensure_future(send())
+            await asyncio.sleep(0.005)
+            await within(asyncio.gather(b.receive(1 << 20), sending))  # it receives meanwhile
+            receiving.cancel()
+            with self.assertRaises(RuntimeWarning):
+                await within(send())
 
     async def test_messages_and_regions(self):
         a, b = await self.pair()

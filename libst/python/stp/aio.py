@@ -16,6 +16,7 @@ until the operation is over. For a time limit use asyncio.wait_for.
 import asyncio
 import collections
 import threading
+import warnings
 from types import TracebackType
 from typing import Any, AsyncIterator, Awaitable, Deque, Generator, Optional, Tuple, Type
 
@@ -40,7 +41,8 @@ class _Loop:
         if not self._loop.is_closed():
             self._loop.remove_reader(self._descriptor)
 
-    async def finish(self, operation: _stp.Operation) -> Any:
+    async def finish(self, operation: _stp.Operation, warns: bool = False) -> Any:
+        """`warns` when the peer may keep it waiting for ever: what it does is sending."""
         if not operation.done:
             future: "asyncio.Future[None]" = self._loop.create_future()
 
@@ -55,11 +57,21 @@ class _Loop:
                     self._loop.call_soon_threadsafe(done)
 
             operation.on_done(tell)
+            late = self._loop.call_later(_stp.warns_after() / 1e6, done) if warns else None
             try:
                 await future
-            except asyncio.CancelledError:
+                if not operation.done:
+                    why = operation.why_it_may_wait("send in a task of its own")
+                    if why:
+                        warnings.warn("sending takes long" + why, RuntimeWarning, stacklevel=3)
+                    future = self._loop.create_future()
+                    await future
+            except (asyncio.CancelledError, Warning):
                 operation.abandon()
                 raise
+            finally:
+                if late is not None:
+                    late.cancel()
         return operation.result()
 
 
@@ -71,7 +83,7 @@ class Connection(_base.BaseConnection):
         self._loop = loop
 
     async def send(self, data: Any, tag: int = 0, *, fence: bool = False) -> None:
-        await self._loop.finish(self._send(data, tag, fence))
+        await self._loop.finish(self._send(data, tag, fence), warns=True)
 
     async def receive(self, size: int = _base.SIZE) -> bytes:
         result: bytes = await self._loop.finish(self._receive(size))
