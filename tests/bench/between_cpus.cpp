@@ -13,8 +13,11 @@
 #include <cstring>
 #include <functional>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/bench/command_line.h"
 
 namespace {
 
@@ -69,7 +72,10 @@ double copy_out(Ring& ring) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
+  constexpr const char* kUsage = "usage: between_cpus\n";
+  stp::bench::hold_to(kUsage, argc, argv);
+  if (argc > 1) stp::bench::refuse(argv[0], std::string("it takes no words: ") + argv[1], kUsage);
   try {
     Ring ring;
     pin(1);

@@ -4,6 +4,7 @@ made up; and that tcp_ping, kernel_stream, hand_over and between_cpus measure.""
 
 import argparse
 import importlib.util
+import io
 import os
 import shutil
 import socket
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "compare")
 BINARIES = os.path.abspath(sys.argv.pop())
@@ -251,6 +253,16 @@ class KernelStream(unittest.TestCase):
         self.assertGreater(self.rate("--udp", "8232"), 0)
 
 
+class Options(unittest.TestCase):
+    def test_a_wrong_one_is_named_and_what_may_have_been_meant(self):
+        with unittest.mock.patch.object(sys, "argv", ["compare", "--repaets", "3"]), \
+                unittest.mock.patch.object(sys, "stderr", io.StringIO()) as said:
+            with self.assertRaises(SystemExit) as ended:
+                compare.options()
+        self.assertEqual(ended.exception.code, 2)
+        self.assertIn("--repaets 3; did you mean --repeats?", said.getvalue())
+
+
 @unittest.skipIf(not {0, 1} <= os.sched_getaffinity(0), "CPU 0 or 1 is not ours")
 class HandOver(unittest.TestCase):
     def test_yields_and_sleeps(self):
@@ -264,6 +276,17 @@ class HandOver(unittest.TestCase):
             done = subprocess.run([os.path.join(BINARIES, "hand_over"), wrong], timeout=60,
                                   capture_output=True, check=False)
             self.assertEqual(done.returncode, 2, wrong)
+
+    def test_programs_refuse_what_they_do_not_know(self):
+        for program, usual in ("hand_over", "--sleep"), ("tcp_ping", "--poll"), ("kernel_stream", "--udp"):
+            done = subprocess.run([os.path.join(BINARIES, program), usual + "x", "1", "1"], timeout=60,
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual(done.returncode, 2, done)
+        for words in ["--fast"], ["1"]:
+            done = subprocess.run([os.path.join(BINARIES, "between_cpus"), *words], timeout=60,
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(words[0], done.stderr)
 
     def test_cpus_copy_from_each_other(self):
         self.assertGreater(measurements.between_cpus(Bench(os.path.dirname(BINARIES), 1)), 0)

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "stp/wire/big_endian.h"
+#include "tests/bench/command_line.h"
 #include "tests/bench/many_connections.h"
 
 namespace stp::bench {
@@ -108,6 +109,9 @@ int measure(const Options& options) {
 }
 
 int run(int argc, char** argv) {
+  constexpr const char* kUsage =
+      "usage: stp-connections [--nodes N] [--connections C] [--active A] [--bursts B]\n";
+  hold_to(kUsage, argc, argv);
   Options options;
   for (int i = 1; i < argc; i += 2) {
     const auto name = std::string(argv[i]);
@@ -117,12 +121,8 @@ int run(int argc, char** argv) {
                          : name == "--active"      ? &options.active
                          : name == "--bursts"      ? &options.bursts
                                                    : nullptr;
-    if (option == nullptr || value == 0) {
-      std::fprintf(stderr,
-                   "usage: stp-connections [--nodes N] [--connections C] [--active A] [--bursts "
-                   "B]\n");
-      return 2;
-    }
+    if (option == nullptr || value == 0)
+      refuse(argv[0], name + ": a number from 1 on is missing behind it", kUsage);
     *option = value;
   }
   constexpr std::size_t kMostOfANode = 65'000;  // its Ports

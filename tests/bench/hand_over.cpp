@@ -25,6 +25,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "tests/bench/command_line.h"
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -132,11 +134,13 @@ double measure(bool sleeps, double seconds) {
 
 int main(int argc, char** argv) {
   constexpr double kLeast = 0.001, kMost = 3'600;
+  constexpr const char* kUsage = "usage: hand_over [--sleep] SECONDS (0.001 to 3600)\n";
+  stp::bench::hold_to(kUsage, argc, argv);
   const bool sleeps = argc == 3 && std::strcmp(argv[1], "--sleep") == 0;
   char* rest = nullptr;
   const auto seconds = argc == (sleeps ? 3 : 2) ? std::strtod(argv[argc - 1], &rest) : 0;
   if (rest == nullptr || *rest != 0 || !(seconds >= kLeast && seconds <= kMost)) {
-    std::fputs("usage: hand_over [--sleep] SECONDS (0.001 to 3600)\n", stderr);
+    std::fputs(kUsage, stderr);
     return 2;
   }
   try {

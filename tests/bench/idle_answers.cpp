@@ -16,6 +16,7 @@
 
 #include "dpdk_port/link_port.h"
 #include "stp/wire/frame.h"
+#include "tests/bench/command_line.h"
 #include "tests/dpdk_port/open_port.h"
 
 namespace stp::bench {
@@ -143,15 +144,17 @@ int run(const std::string& link_text, const std::string& peer_text, const std::s
 }  // namespace stp::bench
 
 int main(int count, char** arguments) {
+  constexpr const char* kUsage =
+      "usage: stp-idle-answers LINK MAC PID [PROBES]\n"
+      "Asks the idle stpd of process PID, which has the address MAC on the link, and\n"
+      "prints what its idling costs and how soon it answers.\n";
+  stp::bench::hold_to(kUsage, count, arguments);
   const std::vector<std::string> given(arguments + 1, arguments + count);
   std::size_t probes = 1000;
   const bool counted = given.size() == 4;
   if (counted) std::from_chars(given[3].data(), given[3].data() + given[3].size(), probes);
   if (given.size() < 3 || given.size() > 4 || probes == 0) {
-    std::fprintf(stderr,
-                 "usage: stp-idle-answers LINK MAC PID [PROBES]\n"
-                 "Asks the idle stpd of process PID, which has the address MAC on the link, and\n"
-                 "prints what its idling costs and how soon it answers.\n");
+    std::fputs(kUsage, stderr);
     return 2;
   }
   return stp::bench::run(given[0], given[1], given[2], probes);

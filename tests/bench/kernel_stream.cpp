@@ -23,6 +23,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/command_line.h"
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -140,7 +142,11 @@ void send(const Plan& plan) {
   }
 }
 
+constexpr const char* kUsage =
+    "usage: kernel_stream [--udp BYTES [--kept MESSAGES]] [--memory MIB] ADDRESS PORT [SECONDS]\n";
+
 Plan plan_of(int argc, char** argv) {
+  stp::bench::hold_to(kUsage, argc, argv);
   Plan plan;
   const auto option = [&](const char* name, std::size_t least, std::size_t most, std::size_t& out) {
     if (argc <= 2 || std::strcmp(argv[1], name) != 0) return;
@@ -157,9 +163,7 @@ Plan plan_of(int argc, char** argv) {
   option("--memory", 1, kMostMemory, mib);
   plan.memory = mib << 20;
   if (argc != 3 && argc != 4)
-    throw std::runtime_error(
-        "usage: kernel_stream [--udp BYTES [--kept MESSAGES]] [--memory MIB] ADDRESS PORT "
-        "[SECONDS]");
+    stp::bench::refuse("kernel_stream", "ADDRESS and PORT are needed, behind the options", kUsage);
   plan.address.sin_family = AF_INET;
   plan.address.sin_port = htons(static_cast<std::uint16_t>(std::atoi(argv[2])));
   if (::inet_pton(AF_INET, argv[1], &plan.address.sin_addr) != 1)

@@ -21,6 +21,7 @@
 #include <cstring>
 
 #include "stp/channel/rings.h"
+#include "tests/bench/command_line.h"
 #include "tests/bench/level0_pair.h"
 #include "tests/bench/lone_puts.h"
 #include "tests/bench/managed_pair.h"
@@ -194,8 +195,14 @@ void lines(std::uint32_t count) {
   CALLGRIND_STOP_INSTRUMENTATION;
 }
 
-std::uint32_t number(const char* word) {
-  return static_cast<std::uint32_t>(std::strtoul(word, nullptr, 10));
+constexpr const char* kUsage = "usage: stp-paths COUNT... | lines COUNT\n";
+
+std::uint32_t number(char** argv, const char* word) {
+  char* rest = nullptr;
+  const auto value = std::strtoul(word, &rest, 10);
+  if (value == 0 || value > 1'000'000'000 || *rest != 0)
+    refuse(argv[0], std::string(word) + " is no number from 1 on", kUsage);
+  return static_cast<std::uint32_t>(value);
 }
 
 }  // namespace
@@ -203,18 +210,18 @@ std::uint32_t number(const char* word) {
 
 int main(int argc, char** argv) {
   using namespace stp::bench;
-  if (argc < 2) {
-    std::fprintf(stderr, "usage: %s COUNT... | lines COUNT\n", argv[0]);
-    return 2;
-  }
+  hold_to(kUsage, argc, argv);
+  if (argc < 2) refuse(argv[0], "a number is missing", kUsage);
   if (argc == 3 && std::strcmp(argv[1], "lines") == 0) {
-    lines(number(argv[2]));
+    lines(number(argv, argv[2]));
     return 0;
   }
+  std::vector<std::uint32_t> counts;
+  for (int i = 1; i < argc; ++i) counts.push_back(number(argv, argv[i]));
   for (const auto& path : kPaths)
-    for (int i = 1; i < argc; ++i)
-      if (!walk_apart(path, number(argv[i]))) {
-        std::fprintf(stderr, "%s failed with %s rounds\n", path.name, argv[i]);
+    for (const auto count : counts)
+      if (!walk_apart(path, count)) {
+        std::fprintf(stderr, "%s failed with %u rounds\n", path.name, count);
         return 1;
       }
 }

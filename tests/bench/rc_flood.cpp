@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "stp/wire/frame.h"
+#include "tests/bench/command_line.h"
 
 namespace {
 
@@ -59,8 +60,11 @@ int open_socket(const char* interface) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 6) {
-    std::fprintf(stderr, "usage: stp-rc-flood INTERFACE MAC RATE SECONDS rc|other\n");
+  constexpr const char* kUsage = "usage: stp-rc-flood INTERFACE MAC RATE SECONDS rc|other\n";
+  stp::bench::hold_to(kUsage, argc, argv);
+  const std::string kind = argc == 6 ? argv[5] : "";
+  if (kind != "rc" && kind != "other") {
+    std::fputs(kUsage, stderr);
     return 2;
   }
   constexpr std::size_t kBurst = 100;
@@ -69,7 +73,7 @@ int main(int argc, char** argv) {
   if (std::sscanf(argv[2], "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &o[0], &o[1], &o[2], &o[3], &o[4],
                   &o[5]) != 6)
     return 2;
-  if (std::string(argv[5]) == "other") o[5] ^= 1;
+  if (kind == "other") o[5] ^= 1;
   const auto frames = make_frames(to);
   const auto fd = open_socket(argv[1]);
   const auto rate = std::strtod(argv[3], nullptr), seconds = std::strtod(argv[4], nullptr);

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/command_line.h"
+
 namespace stp::bench {
 namespace {
 
@@ -85,9 +87,11 @@ void run(unsigned rounds) {
 }  // namespace stp::bench
 
 int main(int count, char** arguments) {
+  constexpr const char* kUsage = "usage: stp-registration [ROUNDS (1 to 1000000)]\n";
+  stp::bench::hold_to(kUsage, count, arguments);
   const auto rounds = count > 1 ? std::strtoul(arguments[1], nullptr, 10) : 1'000;
-  if (rounds == 0 || rounds > 1'000'000) {
-    std::fprintf(stderr, "usage: stp-registration [ROUNDS]\n");
+  if (rounds == 0 || rounds > 1'000'000 || count > 2) {
+    std::fputs(kUsage, stderr);
     return 2;
   }
   try {

@@ -21,6 +21,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/bench/command_line.h"
 #include "tests/bench/managed_pair.h"
 
 namespace stp::bench {
@@ -146,6 +147,9 @@ int run(int argc, char** argv) {
   double seconds = 1;
   std::string only;
   std::vector<unsigned> all{1, 2, 4, 8};
+  constexpr const char* kUsage =
+      "usage: stp-scale [--seconds S] [--shards 1..16] [--place apart|across|wire|udp]\n";
+  hold_to(kUsage, argc, argv);
   for (int i = 1; i < argc; i += 2) {
     const auto name = std::string(argv[i]);
     const auto value = i + 1 < argc ? std::atof(argv[i + 1]) : 0;
@@ -156,10 +160,7 @@ int run(int argc, char** argv) {
     } else if (name == "--place" && i + 1 < argc && has_place(argv[i + 1])) {
       only = argv[i + 1];
     } else {
-      std::fprintf(stderr,
-                   "usage: stp-scale [--seconds S] [--shards 1..16] "
-                   "[--place apart|across|wire|udp]\n");
-      return 2;
+      refuse(argv[0], name + ": its value is missing or wrong", kUsage);
     }
   }
   const auto cpus = usable_cpus();

@@ -19,6 +19,8 @@
 #include <stdexcept>
 #include <vector>
 
+#include "tests/bench/command_line.h"
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -167,6 +169,9 @@ int run(const sockaddr_in& address, bool poll, bool udp, char** numbers) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  constexpr const char* kUsage =
+      "usage: tcp_ping [--poll | --udp] SERVER-ADDRESS PORT [SIZE SECONDS]\n";
+  stp::bench::hold_to(kUsage, argc, argv);
   const bool poll = argc > 1 && std::strcmp(argv[1], "--poll") == 0;
   const bool udp = argc > 1 && std::strcmp(argv[1], "--udp") == 0;
   if (poll || udp) {
@@ -174,7 +179,7 @@ int main(int argc, char** argv) {
     --argc;
   }
   if (argc != 3 && argc != 5) {
-    std::fputs("usage: tcp_ping [--poll | --udp] SERVER-ADDRESS PORT [SIZE SECONDS]\n", stderr);
+    std::fputs(kUsage, stderr);
     return 2;
   }
   try {

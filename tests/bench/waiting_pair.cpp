@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/command_line.h"
+
 namespace {
 
 constexpr const char* kUsage =
@@ -146,13 +148,15 @@ void ask(End& end, const char* peer, bool is_ping, double seconds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 4) {
+  stp::bench::hold_to(kUsage, argc, argv);
+  const std::string test = argc < 4 ? "" : argv[3];
+  if (test != "ping" && test != "bulk") {
     std::fputs(kUsage, stderr);
     return 2;
   }
   try {
     End end(argv[1]);
-    const bool is_ping = std::strcmp(argv[3], "ping") == 0;
+    const bool is_ping = test == "ping";
     if (std::strcmp(argv[2], "serve") == 0)
       serve(end, is_ping);
     else

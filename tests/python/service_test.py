@@ -5,6 +5,7 @@ started again; the server ends in good order. And the programs of python3 -m stp
 import asyncio
 import contextlib
 import hashlib
+import io
 import os
 import random
 import signal
@@ -14,12 +15,30 @@ import tempfile
 import unittest
 import unittest.mock
 
+import stp.__main__
 import stp.aio
 from support import PATIENCE, Thread, eventually, interrupted
 
 BIN, EXAMPLES = sys.argv.pop(1), sys.argv.pop(1)
 sys.path.insert(0, EXAMPLES)
 import request_service  # noqa: E402
+
+
+class CommandLines(unittest.TestCase):
+    def test_a_word_that_is_wrong_is_named_and_what_may_have_been_meant(self):
+        for words, says in (
+            (("pign", ":3000"), "there is no command pign; there are info, receive, send, ping; did you mean ping?"),
+            (("ping", "--cuont", "3", ":3000"), "no option or argument --cuont here; did you mean --count?"),
+            (("ping", "--count=x", ":3000"), "argument --count: a number above 0, not x"),
+            (("--lnik", "udp:", "info"), "there is no option --lnik here; did you mean --link?"),
+            (("ping", "--si", "3", ":3000"), "no option or argument --si here"),
+            (("info", "more"), "no option or argument more here"),
+        ):
+            with unittest.mock.patch.object(sys, "argv", ["stp", *words]), self.assertRaises(SystemExit) as ended:
+                with contextlib.redirect_stderr(io.StringIO()) as said:
+                    stp.__main__.main()
+            self.assertEqual(ended.exception.code, 2)
+            self.assertIn(says, said.getvalue())
 
 
 class Programs(unittest.TestCase):

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """python3 -m stp: small programs, which are worked examples as well."""
 import argparse
+import difflib
 import os
+import re
 import sys
 import time
-from typing import NoReturn, Optional
+from typing import Any, List, NoReturn, Optional
 
 import stp
 from stp._errors import printable
@@ -74,25 +76,56 @@ def ping(link: Optional[str], peer_name: str, count: int, size: int) -> None:
     print(f"{count} round trips of {size} bytes: least {times[0]:.1f}, median {times[count // 2]:.1f} us")
 
 
+def number_in(text: str) -> int:
+    return int(text) if re.fullmatch("[0-9]{1,9}", text) else -1
+
+
 def positive(text: str) -> int:
-    value = int(text)
+    value = number_in(text)
     if value <= 0:
         raise argparse.ArgumentTypeError(f"a number above 0, not {text}")
     return value
 
 
 def message_size(text: str) -> int:
-    value = int(text)
+    value = number_in(text)
     if not 0 <= value <= 65536:
         raise argparse.ArgumentTypeError(f"a number of bytes from 0 to 65536, not {text}")
     return value
 
 
+def did_you_mean(word: str, words: List[str]) -> str:
+    similar = difflib.get_close_matches(word.split("=")[0], words, 1)
+    return f"; did you mean {similar[0]}?" if similar else ""
+
+
 class Parser(argparse.ArgumentParser):
-    """Quotes no word that could control a terminal."""
+    """Quotes no word that could control a terminal. Takes no beginning of an option for it."""
+
+    def __init__(self, **about: Any) -> None:
+        super().__init__(allow_abbrev=False, **about)
+
+    def parse_known_args(self, *given: Any) -> Any:  # type: ignore[override]
+        """Of a command, too: what it does not know is wrong."""
+        known, unknown = super().parse_known_args(*given)
+        if unknown:
+            words = [word for action in self._actions for word in action.option_strings]
+            self.error(f"there is no option or argument {unknown[0]} here{did_you_mean(unknown[0], words)}")
+        return known, unknown
 
     def error(self, message: str) -> NoReturn:
+        wrong = re.match(r"argument command: invalid choice: '(.*)' ", message, re.DOTALL)
+        if wrong:
+            word = wrong.group(1)
+            words = [word for action in self._actions for word in action.option_strings]
+            for option in sys.argv[1 : sys.argv.index(word) if word in sys.argv else 1]:
+                if option.startswith("-") and option.split("=")[0] not in words:  # the word is its value
+                    super().error(printable(f"there is no option {option} here{did_you_mean(option, words)}"))
+            message = f"there is no command {word}; there are {', '.join(COMMANDS)}{did_you_mean(word, COMMANDS)}"
         super().error(printable(message))
+
+
+COMMANDS = ["info", "receive", "send", "ping"]
 
 
 def main() -> None:

@@ -5,7 +5,6 @@ near CPUs and for far ones each, if their host has moved them meanwhile. With
 --against, each figure of our own is taken with a second build as well, in turn with the first: what
 a change gains or costs, on whatever machine."""
 
-import argparse
 import json
 import os
 import statistics
@@ -16,13 +15,13 @@ import places
 import plots
 from measurements import Bench, between_cpus
 from rows import FIGURES, GOALS, SIZES, SWEEPS
-from system import Skipped, build, model, repeats, seconds, strangers_load
+from system import Parser, Skipped, build, model, repeats, seconds, strangers_load
 
 
 def options():
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
         os.path.abspath(__file__)))))
-    parser = argparse.ArgumentParser(prog="tests/bench/compare", description=__doc__)
+    parser = Parser(prog="tests/bench/compare", description=__doc__)
     parser.add_argument("--build", type=build, default=os.path.join(root, "build"), help="its programs are used")
     parser.add_argument("--against", metavar="BUILD", type=build,
                         help="a second build of ours, whose figures are taken in the same run")

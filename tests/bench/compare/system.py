@@ -3,7 +3,9 @@
 
 import argparse
 import contextlib
+import difflib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -12,6 +14,19 @@ import time
 
 class Skipped(Exception):
     """Raised if this machine cannot run a measurement; the text says why."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Takes no beginning of an option for it, and says which one a wrong one may have been."""
+
+    def __init__(self, **about):
+        super().__init__(allow_abbrev=False, **about)
+
+    def error(self, message):
+        wrong = re.match("unrecognized arguments: ([^ =]+)", message)
+        options = [option for action in self._actions for option in action.option_strings]
+        similar = difflib.get_close_matches(wrong.group(1), options, 1) if wrong else []
+        super().error(message + (f"; did you mean {similar[0]}?" if similar else ""))
 
 
 def repeats(text):

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/bench/command_line.h"
 #include "tests/bench/dat/pair.h"
 
 namespace stp::bench {
@@ -47,6 +48,7 @@ Settings parse(int argc, char** argv) {
                                  {"json", no_argument, nullptr, 'j'},
                                  {"help", no_argument, nullptr, 'h'},
                                  {}};
+  hold_to(kUsage, argc, argv);
   Settings settings;
   for (int found; (found = ::getopt_long(argc, argv, "h", kOptions, nullptr)) != -1;) {
     if (found == 'r') settings.repeats = number(optarg);
@@ -59,6 +61,7 @@ Settings parse(int argc, char** argv) {
       std::exit(found == 'h' ? EXIT_SUCCESS : 2);
     }
   }
+  if (optind < argc) refuse(argv[0], std::string("no option: ") + argv[optind], kUsage);
   return settings;
 }
 

@@ -5,7 +5,6 @@ on memif, on one host. Then Allreduce among four ranks, LAMMPS among two, and st
 the same links. Prints medians, and their ratios beside what is asked of them, for near CPUs and for
 far ones each, if their host has moved them meanwhile."""
 
-import argparse
 import contextlib
 import json
 import os
@@ -20,7 +19,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "bench", "compare"))
 
 import places  # noqa: E402
 from measurements import Bench, bandwidth, between_cpus  # noqa: E402
-from system import (Skipped, Wire, background, build, model, output_of, program, repeats,  # noqa: E402
+from system import (Parser, Skipped, Wire, background, build, model, output_of, program, repeats,  # noqa: E402
                     seconds, strangers_load)
 
 SIZES = [8, 4096, 16384, 65536, 1 << 20]
@@ -202,7 +201,7 @@ class Runs:
 
 
 def options():
-    parser = argparse.ArgumentParser(prog="tests/bench/mpi", description=__doc__)
+    parser = Parser(prog="tests/bench/mpi", description=__doc__)
     parser.add_argument("--build", type=build, default=os.path.join(ROOT, "build"))
     parser.add_argument("--repeats", type=repeats, default=7, help="of everything, in turn [7]")
     parser.add_argument("--seconds", type=seconds, default=0.5, help="for each figure [0.5]")

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "tests/bench/command_line.h"
+
+#include <gtest/gtest.h>
+
+namespace stp::bench {
+namespace {
+
+constexpr const char* kUsage = "usage: it [--sleep] [--small-files N] ADDRESS\n  --json  all\n";
+
+TEST(CommandLine, NamesAnOptionThatTheUsageDoesNotAndWhatMayHaveBeenMeant) {
+  EXPECT_EQ(wrong_option({"--sleep", "--small-files=3", "a", "-", "-1", "--json"}, kUsage), "");
+  EXPECT_EQ(wrong_option({"--sleep", "--slep"}, kUsage),
+            "there is no option --slep; did you mean --sleep?");
+  EXPECT_EQ(wrong_option({"--small-flies=3"}, kUsage),
+            "there is no option --small-flies; did you mean --small-files?");
+  EXPECT_EQ(wrong_option({"-x"}, kUsage), "there is no option -x");
+  EXPECT_EQ(wrong_option({"--small"}, kUsage), "there is no option --small");
+}
+
+TEST(CommandLine, WrongEndsTheProgramWithItsUsage) {
+  const char* const wrong[] = {"/usr/bin/it", "--slep"};
+  EXPECT_EXIT(hold_to(kUsage, 2, wrong), ::testing::ExitedWithCode(2),
+              "^it: there is no option --slep; did you mean --sleep.\nusage: it ");
+  const char* const help[] = {"it", "--help"};
+  EXPECT_EXIT(hold_to(kUsage, 2, help), ::testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace stp::bench
