@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "stp/wire/padding.h"
 #include "tests/replay/checking.h"
 #include "tests/replay/datagram.h"
 #include "tests/replay/frame_file.h"
@@ -74,6 +75,31 @@ TEST(Joined, operations_come_apart_where_their_headers_say) {
   seen = read_all({datagram(joined({nop, nop, rsr}), {.ipv6 = true})});
   EXPECT_EQ(seen.ops, (std::vector{Op::kNoOperation, Op::kNoOperation, Op::kRequestStateResponse}));
   EXPECT_FALSE(seen.doubted);
+}
+
+// Requests for a connection are sent twice at once, and without padding, and in all lengths.
+TEST(Joined, padded_requests_and_answers_come_apart) {
+  const auto padded = [](Op op, unsigned stu) {
+    auto header = header_of(op);
+    header.bufx = 12;
+    header.offset = 0x11;
+    header.sync = stu;
+    header.b_num = wire::Padding{.known = true, .asked = stu, .stu = stu}.word();
+    if (op == Op::kRequestConnection) {
+      header.d_port = 0;
+      header.b_num = wire::Padding{.known = true, .stu = stu}.word();
+    }
+    Octets out(wire::padded_length(stu));
+    wire::encode(header, out.data());
+    return out;
+  };
+  const auto rc = padded(Op::kRequestConnection, 10), ca = padded(Op::kConnectionAnswer, 10);
+  const Octets alone(rc.begin(), rc.begin() + wire::kHeaderSize);
+  const auto seen = read_all({datagram(joined({rc, rc, alone})), datagram(joined({ca, ca})),
+                              datagram(joined({rc, padded(Op::kRequestConnection, 9)}))});
+  EXPECT_EQ(seen.numbers, (std::vector<std::uint64_t>{1, 1, 1, 2, 2, 3, 3}));
+  for (const auto& finding : seen.findings)
+    EXPECT_NE(finding.rule, Rule::kControlLength) << finding.seen;
 }
 
 TEST(Joined, data_comes_apart_at_headers_of_connections_that_were_seen) {

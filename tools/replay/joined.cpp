@@ -27,19 +27,21 @@ bool may_begin(const std::byte* header) {
   return wire::check_op(h) == DropReason::kNone && wire::check_fields(h) != DropReason::kZeroPort;
 }
 
+bool is_data(Bytes data) {
+  return wire::decode(data.data()).op() == wire::Op::kData;
+}
+
 // Whether this is one datagram, as its header says, with nothing behind it.
 bool is_one(Bytes data) {
   wire::Frame frame;
-  frame.snap = true;  // as there, the length is stated
+  // As there, the length is stated: nothing is padded but an RC or CA that says so, which is
+  // longer.
+  frame.snap = is_data(data) || data.size() < wire::kHeaderSize + wire::kOptionSize;
   frame.header = wire::decode(data.data());
   const auto why = frame.header.op() == wire::Op::kData
                        ? wire::parse_payload<true>(data, {}, wire::kMaxMaxStu, frame)
                        : wire::parse_payload<false>(data, {}, wire::kMaxMaxStu, frame);
   return why == DropReason::kNone;
-}
-
-bool is_data(Bytes data) {
-  return wire::decode(data.data()).op() == wire::Op::kData;
 }
 
 // How long a control operation may be.
