@@ -2,6 +2,9 @@
 #include <array>
 #include <limits>
 
+#include "stp/wire/big_endian.h"
+#include "stp/wire/ethernet.h"
+#include "tests/replay/datagram.h"
 #include "tests/replay/frame_file.h"
 #include "tests/replay/pcapng_file.h"
 #include "tests/temporary_directory.h"
@@ -22,11 +25,67 @@ TEST(ReadingCaptures, a_file_that_is_no_capture_is_named_with_the_cause) {
 }
 
 TEST(ReadingCaptures, frames_of_another_link_type_are_refused_with_the_remedy) {
-  FrameFile file(113);  // what tcpdump -i any writes
+  FrameFile file(105);  // of a radio
   std::string error;
   EXPECT_FALSE(file.open(error));
-  EXPECT_NE(error.find("LINUX_SLL"), std::string::npos) << error;
-  EXPECT_NE(error.find("one Ethernet interface"), std::string::npos) << error;
+  EXPECT_NE(error.find("IEEE802_11"), std::string::npos) << error;
+  EXPECT_NE(error.find("on an interface with one of these"), std::string::npos) << error;
+}
+
+// What tcpdump writes of tunnels, and with -i any, of two versions.
+TEST(ReadingCaptures, packets_without_an_ethernet_header_are_read) {
+  const auto of_link = [](std::size_t size, std::size_t type_at, unsigned type) {
+    Octets head(size);
+    if (size != 0) wire::store16(head.data() + type_at, static_cast<std::uint16_t>(type));
+    return head;
+  };
+  Octets nop(wire::kHeaderSize);
+  wire::encode(header_of(Op::kNoOperation), nop.data());
+  for (const bool ipv6 : {false, true}) {
+    auto packet = datagram(nop, {.ipv6 = ipv6});
+    packet.erase(packet.begin(), packet.begin() + wire::kEthernetSize);
+    const unsigned type = ipv6 ? 0x86dd : 0x0800;
+    for (const auto& [link_type, head] :
+         {std::pair{101U, Octets{}}, {113U, of_link(16, 14, type)}, {276U, of_link(20, 0, type)}}) {
+      FrameFile file(link_type);
+      auto frame = head;
+      frame.insert(frame.end(), packet.begin(), packet.end());
+      file.add(1, of_link(head.size(), head.size() == 16 ? 14 : 0, 0x0806));  // ARP, or nothing
+      file.add(2, frame);
+      file.add(3, Bytes(frame).first(frame.size() - 20), static_cast<std::uint32_t>(frame.size()));
+      std::string error;
+      auto capture = file.open(error);
+      ASSERT_TRUE(capture) << error;
+      Decoder decoder;
+      CapturedFrame captured;
+      std::vector<bool> are_stp;
+      while (capture->next(captured)) {
+        const auto decoded = decoder.decode(captured);
+        are_stp.push_back(decoded.is_stp());
+        if (captured.number == 2) {
+          EXPECT_TRUE(decoded.well_formed() && decoded.ends) << link_type;
+        }
+        if (captured.number == 3) {
+          EXPECT_TRUE(decoded.cut) << link_type;
+        }
+      }
+      EXPECT_EQ(are_stp, (std::vector{false, true, true})) << link_type << capture->error();
+    }
+  }
+}
+
+TEST(ReadingCaptures, frames_of_stp_without_their_addresses_are_refused_with_the_remedy) {
+  FrameFile file(113);
+  Octets frame(16 + wire::kHeaderSize);
+  wire::store16(frame.data() + 14, wire::kEtherType);
+  wire::encode(header_of(Op::kNoOperation), frame.data() + 16);
+  file.add(1, frame);
+  std::string error;
+  auto capture = file.open(error);
+  ASSERT_TRUE(capture) << error;
+  CapturedFrame captured;
+  EXPECT_FALSE(capture->next(captured));
+  EXPECT_NE(capture->error().find("one Ethernet interface"), std::string::npos) << capture->error();
 }
 
 TEST(ReadingCaptures, what_stands_in_front_of_the_damage_is_read_and_the_damage_named) {

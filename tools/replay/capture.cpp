@@ -19,6 +19,7 @@
 
 #include "stp/wire/big_endian.h"
 #include "stp/wire/layout.h"
+#include "tools/replay/ip_packets.h"
 #include "tools/replay/joined.h"
 
 namespace stp::replay {
@@ -302,10 +303,12 @@ std::optional<Capture> Capture::read(std::FILE* stream, const std::string& name,
   capture.dropped_ = dropped;
   capture.fcs_ = fcs_of(file);
   if (const auto type = pcap_datalink(file); type != DLT_EN10MB) {
+    const auto packets = IpPackets::of(type);
     const auto* const text = pcap_datalink_val_to_name(type);
     error = name + ": the frames are of link type " + (text ? text : std::to_string(type)) +
-            ", and STP runs on Ethernet; capture on one Ethernet interface instead of \"any\"";
-    return std::nullopt;
+            ", and STP runs on Ethernet and on IP; capture on an interface with one of these";
+    if (!packets) return std::nullopt;
+    capture.packets_ = std::make_unique<IpPackets>(*packets);
   }
   return capture;
 }
@@ -383,7 +386,13 @@ bool Capture::read_frame(CapturedFrame& out) {
   if (out.wire_length > told.fcs) out.wire_length -= told.fcs;
   out.bytes = {reinterpret_cast<const std::byte*>(bytes),
                std::min<std::size_t>(head->caplen, out.wire_length)};
-  if (told.fcs != 0) return true;
+  if (packets_ && !packets_->wrap(out)) {
+    error_ = explain(
+        "STP on Ethernet, without the addresses of its stations; capture on one "
+        "Ethernet interface instead of \"any\"");
+    return false;
+  }
+  if (packets_ || told.fcs != 0) return true;
   // Of a frame that was cut it cannot be known: it is like those before.
   const bool ends =
       out.cut() ? out.wire_length > CheckSequences::kSize && check_sequences_.would_end(out.bytes)

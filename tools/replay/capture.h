@@ -132,6 +132,7 @@ class CheckSequences {
   std::array<Frames, 256> of_senders_;  // some senders may share a place
 };
 
+class IpPackets;
 class JoinedDatagrams;
 
 class Capture {
@@ -179,6 +180,7 @@ class Capture {
   unsigned fcs_ = 0;           // pcap: the length of each frame's check sequence
   CheckSequences check_sequences_;
   std::vector<std::uint16_t> udp_ports_;
+  std::unique_ptr<IpPackets> packets_;  // nullptr: the frames are of Ethernet
   std::unique_ptr<JoinedDatagrams> joined_;
 };
 
