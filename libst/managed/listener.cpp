@@ -2,6 +2,7 @@
 #include "libst/managed/listener.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "libst/client/error.h"
 #include "stp/base/assert.h"
@@ -73,26 +74,40 @@ bool Listener::take_one() {
 bool Listener::make_room() {
   domain_->mutex().is_held();
   const auto now = domain_->now();
-  const auto silent_of = [this](const MacAddr& mac) {
-    return std::ranges::count_if(expected_, [&mac](const Expected& other) {
-      return !other.connection->over() && other.connection->peer_mac() == mac;
-    });
-  };
-  Connection* goes = nullptr;
-  std::ptrdiff_t most = 0;
+  std::vector<Connection*> silent;
+  std::vector<std::uint64_t> stations;
+  std::size_t old = 0;
   for (const auto& [connection, since] : expected_) {
     if (connection->over()) continue;
-    if (now < since + kSilence) {
-      if (goes == nullptr) domain_->look_for_connections(since + kSilence);
-      break;
+    const bool is_old = now >= since + kSilence;
+    if (!is_old && old == 0) {
+      domain_->look_for_connections(since + kSilence);
+      return false;
     }
-    const auto count = silent_of(connection->peer_mac());
+    old += is_old ? 1 : 0;
+    silent.push_back(connection);
+    stations.push_back(connection->peer_mac().to_u64());
+  }
+  const auto goes = oldest_of_most(stations, old);
+  if (goes) silent[*goes]->give_up();
+  return goes.has_value();
+}
+
+// In sorted order, because stations choose their addresses: they could all have one place of a
+// hash table.
+std::optional<std::size_t> Listener::oldest_of_most(std::span<const std::uint64_t> stations,
+                                                    std::size_t old) {
+  std::vector<std::uint64_t> sorted(stations.begin(), stations.end());
+  std::ranges::sort(sorted);
+  std::optional<std::size_t> goes;
+  std::size_t most = 0;
+  for (std::size_t i = 0; i < old; ++i) {
+    const auto count = std::ranges::equal_range(sorted, stations[i]).size();
     if (count <= most) continue;
     most = count;
-    goes = connection;
+    goes = i;
   }
-  if (goes != nullptr) goes->give_up();
-  return goes != nullptr;
+  return goes;
 }
 
 void Listener::requested(const std::shared_ptr<Connection>& connection) {

@@ -3,7 +3,13 @@
 // come.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
 
 #include "libst/managed/connection.h"
 #include "libst/managed/queue.h"
@@ -30,6 +36,11 @@ class Listener : public std::enable_shared_from_this<Listener> {
   void decided(const Connection& connection);
 
   [[nodiscard]] const std::shared_ptr<Domain>& domain() const { return domain_; }
+
+  // Of connections to these stations, oldest first: the oldest one of the station that has most, if
+  // it is among the first `old`, which alone may go.
+  static std::optional<std::size_t> oldest_of_most(std::span<const std::uint64_t> stations,
+                                                   std::size_t old);
 
  private:
   void tell();

@@ -2,7 +2,9 @@
 #include "libst/managed/listener.h"
 
 #include <cerrno>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "libst/client/error.h"
 #include "tests/managed/scripted_link.h"
@@ -120,6 +122,16 @@ TEST_F(ListenersOfADomain, OneThatIsClosedTakesNobodyAndHoldsNoQueue) {
   turn();
   EXPECT_TRUE(link->accepted.empty());
   EXPECT_FALSE(queue->used());
+}
+
+// protocol: 9.40
+TEST(SilentConnections, TheOldestOfTheStationWithMostGoes) {
+  using Stations = std::vector<std::uint64_t>;
+  EXPECT_EQ(Listener::oldest_of_most({}, 0), std::nullopt);
+  EXPECT_EQ(Listener::oldest_of_most(Stations{7, 8}, 0), std::nullopt) << "none is old";
+  EXPECT_EQ(Listener::oldest_of_most(Stations{7, 8, 9}, 3), 0U);
+  EXPECT_EQ(Listener::oldest_of_most(Stations{7, 8, 9, 8}, 4), 1U);
+  EXPECT_EQ(Listener::oldest_of_most(Stations{7, 8, 9, 8}, 1), 0U) << "those of 8 are too young";
 }
 
 }  // namespace
