@@ -401,6 +401,13 @@ Frame Host::sent(Frame frame) {
   return frame;
 }
 
+bool Application::send(UserChannel& to, Time now) {
+  bool any = false;
+  SendEntry request{};
+  for (; to.writable() && transmit(request, now); any = true) to.send(request);
+  return any;
+}
+
 void End::attach(VcId id, Application& application) {
   id_ = id;
   application_ = &application;
@@ -454,13 +461,7 @@ bool End::end_if_over(Time now) {
 void End::serve(Time now) {
   if (now >= application_->next_deadline()) application_->expire(now);
   application_->work(now);
-  bool any = false;
-  SendEntry request{};
-  while (user_.writable() && application_->transmit(request, now)) {
-    user_.send(request);
-    any = true;
-  }
-  if (any) host_.node().kick(id_);
+  if (application_->send(user_, now)) host_.node().kick(id_);
   application_->work(now);
   if (application_->wants_close()) return close(false, 0, now);
   if (const auto next = application_->next_deadline(); next != kNever)

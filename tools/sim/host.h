@@ -28,7 +28,10 @@ class Application {
   virtual void opened(End& end, const VcInfo& info, Time now) = 0;
   virtual void receive(const ReceivedEntry& entry, Time now) = 0;
   virtual void work(Time now) = 0;  // called after receive(), for all other work
-  virtual bool transmit(SendEntry& out, Time now) = 0;
+  // Sends all requests, as far as there is room. Returns true if there were some.
+  virtual bool send(UserChannel& to, Time now);
+  // The next request, for a program that leaves sending to send(). False: there is none.
+  virtual bool transmit(SendEntry&, Time) { return false; }
   [[nodiscard]] virtual Time next_deadline() const = 0;
   virtual void expire(Time now) = 0;
   [[nodiscard]] virtual bool wants_close() const = 0;
@@ -52,6 +55,7 @@ class End {
   [[nodiscard]] VcId id() const { return id_; }
   [[nodiscard]] Host& host() const { return host_; }
   [[nodiscard]] Application* application() const { return application_; }
+  [[nodiscard]] UserChannel& ring() { return user_; }
   [[nodiscard]] std::uint32_t taken() const { return user_.taken(); }
   [[nodiscard]] std::uint32_t cts_repeated() const { return user_.cts_repeated(); }
   [[nodiscard]] unsigned path_block() const { return user_.path_block(); }

@@ -17,14 +17,15 @@ constexpr std::uint32_t kMaxCtsWindow = 6;
 void ManagedParty::begin(Time) {
   const auto window = static_cast<std::uint32_t>(dice_.between(1, kMaxCtsWindow));
   sequencer_.emplace(sequencer_config(info_, workload_.max_block, window));
+  sequencer_->write_to(end_->ring());
 }
 
 void ManagedParty::receive(const ReceivedEntry& entry, Time now) {
   sequencer_->receive(entry, now);
 }
 
-bool ManagedParty::transmit(SendEntry& out, Time now) {
-  return sequencer_->transmit(out, now);
+bool ManagedParty::send(UserChannel& to, Time now) {
+  return sequencer_->transmit(to, now);
 }
 
 Time ManagedParty::next_deadline() const {

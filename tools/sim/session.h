@@ -214,7 +214,7 @@ class ManagedParty : public Party {
 
   void receive(const ReceivedEntry& entry, Time now) override;
   void work(Time now) override;
-  bool transmit(SendEntry& out, Time now) override;
+  bool send(UserChannel& to, Time now) override;
   [[nodiscard]] Time next_deadline() const override;
   void expire(Time now) override;
   [[nodiscard]] bool wants_close() const override;
