@@ -100,6 +100,26 @@ TEST_F(RdmRma, AFenceWaitsForWhatWasPostedToThatPeer) {
   a_->completed(a_->tx.get());
 }
 
+TEST_F(RdmRma, AFencedReadOfNothingWaitsForAll) {
+  char there = 0, here = 'x';
+  const auto remote = b_->memory(&there, 1, FI_REMOTE_WRITE);
+  const auto at = reinterpret_cast<std::uintptr_t>(&there);
+  const auto key = fi_mr_key(remote.get());
+  const iovec nothing{&here, 0};
+  const fi_rma_iov from{at, 0, key};
+  fi_msg_rma read{};
+  read.msg_iov = &nothing;
+  read.iov_count = 1;
+  read.addr = to_b_;
+  read.rma_iov = &from;
+  read.rma_iov_count = 1;
+  ASSERT_EQ(fi_write(a_->ep.get(), &here, 1, nullptr, to_b_, at, key, nullptr), 0);
+  EXPECT_EQ(fi_readmsg(a_->ep.get(), &read, FI_FENCE), -FI_EAGAIN);
+  a_->completed(a_->tx.get());
+  EXPECT_EQ(fi_readmsg(a_->ep.get(), &read, FI_FENCE), 0);
+  EXPECT_EQ(a_->completed(a_->tx.get()).flags, FI_RMA | FI_READ);
+}
+
 TEST_F(RdmRma, AccessThatIsNotGrantedFails) {
   std::vector<char> there(100), here(200);
   const auto remote = b_->memory(there.data(), there.size(), FI_REMOTE_READ);
