@@ -282,6 +282,7 @@ class HandOver(unittest.TestCase):
             done = subprocess.run([os.path.join(BINARIES, program), usual + "x", "1", "1"], timeout=60,
                                   capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 2, done)
+            self.assertIn(f"{program}: there is no option {usual}x; did you mean {usual}?\nusage: ", done.stderr)
         for words in ["--fast"], ["1"]:
             done = subprocess.run([os.path.join(BINARIES, "between_cpus"), *words], timeout=60,
                                   capture_output=True, text=True, check=False)

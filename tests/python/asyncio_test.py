@@ -64,8 +64,12 @@ class Loops(unittest.IsolatedAsyncioTestCase):
         self.addCleanup(stp._stp.warn_after, 10_000_000)
         with self.assertWarnsRegex(RuntimeWarning, "receive first, or send in a task of its own") as told:
             sending = asyncio.ensure_future(send())
-            while not told.warnings:
-                await asyncio.sleep(0.001)
+
+            async def until_told():
+                while not told.warnings:
+                    await asyncio.sleep(0.001)
+
+            await within(until_told())
             await within(asyncio.gather(b.receive(1 << 20), sending))
         self.assertEqual(told.filename, __file__)
         with warnings.catch_warnings():

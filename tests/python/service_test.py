@@ -41,6 +41,18 @@ class CommandLines(unittest.TestCase):
             self.assertIn(says, said.getvalue())
 
 
+    def test_output_that_nobody_takes_is_told_without_a_traceback(self):
+        with open("/dev/full", "w") as full, unittest.mock.patch.object(sys, "stdout", full):
+            with unittest.mock.patch.object(sys, "argv", ["stp", "--link", "loop", "info"]):
+                with self.assertRaisesRegex(SystemExit, "^stp: cannot write to standard output: No space left"):
+                    stp.__main__.program()
+        for words, stream in ((["info"], "stdout"), (["receive", ":3"], "stdout"), (["send", ":3"], "stdin")):
+            with unittest.mock.patch.object(sys, "argv", ["stp", *words]):
+                with unittest.mock.patch.object(sys, stream, None):
+                    with self.assertRaisesRegex(SystemExit, "^stp: standard (out|in)put is closed; redirect it$"):
+                        stp.__main__.program()
+
+
 class Programs(unittest.TestCase):
     def setUp(self):
         self.work = self.enterContext(tempfile.TemporaryDirectory())

@@ -128,6 +128,13 @@ class Parser(argparse.ArgumentParser):
 COMMANDS = ["info", "receive", "send", "ping"]
 
 
+def check_streams(command: str, answers: bool) -> None:
+    if command == "send" and sys.stdin is None:
+        sys.exit("stp: standard input is closed; redirect it")
+    if command != "send" and not answers and sys.stdout is None:
+        sys.exit("stp: standard output is closed; redirect it")
+
+
 def main() -> None:
     parser = Parser(prog="python3 -m stp", description="Small programs over STP.")
     parser.add_argument("--link", help="a link string, as in STP_LINK; default: what that says")
@@ -143,6 +150,7 @@ def main() -> None:
     pinging.add_argument("--count", type=positive, default=10)
     pinging.add_argument("--size", type=message_size, default=8, metavar="BYTES")
     arguments = parser.parse_args()
+    check_streams(arguments.command, getattr(arguments, "answer", False))
     if arguments.command != "info":
         look_for_others(arguments.link)
     if arguments.command == "info":
@@ -155,13 +163,22 @@ def main() -> None:
         ping(arguments.link, arguments.peer, arguments.count, arguments.size)
 
 
-if __name__ == "__main__":
+def program() -> None:
     try:
         main()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except stp.InvalidArgument as error:  # what the command line names cannot be
         print(f"stp: {error.strerror}; --help describes the arguments", file=sys.stderr)
         sys.exit(2)
     except stp.Error as error:
         sys.exit(f"stp: {error}")
+    except OSError as error:  # of the output, as when `head` has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # it is flushed in the end
+        sys.exit(f"stp: cannot write to standard output: {error.strerror}")
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+if __name__ == "__main__":
+    program()
