@@ -354,9 +354,9 @@ struct InboundBlock {
   [[nodiscard]] std::uint32_t granted_stus(const Tiles& tiles) const {
     return static_cast<std::uint32_t>(stu_count(start, end - start, tiles.stu_log2));
   }
-  // The end of what is granted when it is another `stus` STUs, or fewer if the Block ends.
-  [[nodiscard]] std::uint64_t end_of_part(std::uint32_t stus, const Tiles& tiles) const {
-    const auto tile = (end >> tiles.stu_log2) + stus;
+  // The end of what is granted when it is `more` STUs longer, or fewer if the Block ends.
+  [[nodiscard]] std::uint64_t end_of_part(std::uint32_t more, const Tiles& tiles) const {
+    const auto tile = (end >> tiles.stu_log2) + more;
     return std::min(tile << tiles.stu_log2, whole_end);
   }
 };
