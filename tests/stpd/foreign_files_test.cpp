@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -102,16 +103,16 @@ TEST(Closer, OneUsersDescriptorsHoldUpThoseOfNoOther) {
 }
 
 TEST(Closer, UsersLeaveThreadsToOperators) {
-  test::FuseFile fuse;
-  if (!fuse.why_not().empty()) GTEST_SKIP() << fuse.why_not();
   Closer closer;
+  test::FuseFile fuse;  // ends first, and lets its threads go
+  if (!fuse.why_not().empty()) GTEST_SKIP() << fuse.why_not();
   const auto lend = [&](uid_t user) {
     for (unsigned i = 0; i < Closer::kThreadsPerUser; ++i)
       closer.close(user, os::UniqueFd(::fcntl(fuse.fd(), F_DUPFD_CLOEXEC, 0)));
   };
-  constexpr auto kOfUsers = Closer::kThreads - Closer::kThreadsOfOperators;
+  constexpr auto kOfUsers = Closer::kThreads - Closer::kThreadsOfOperators + Closer::kFirstThreads;
   const auto operating = ::geteuid();
-  for (uid_t user = 1; user <= Closer::kThreads; ++user) lend(operating + user);
+  for (uid_t user = 1; user <= kOfUsers; ++user) lend(operating + user);
   ASSERT_TRUE(host::eventually([&] { return fuse.flushes() == kOfUsers; }));
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
@@ -120,6 +121,24 @@ TEST(Closer, UsersLeaveThreadsToOperators) {
   char byte;
   EXPECT_EQ(::read(reader.get(), &byte, 1), 0);
   EXPECT_EQ(fuse.flushes(), kOfUsers);
+}
+
+// As one person with many uids can.
+TEST(Closer, AUserWithNoThreadGetsOneWhenOthersHoldManyOfThem) {
+  Closer closer;
+  test::FuseFile fuse;  // ends first, and lets its threads go
+  if (!fuse.why_not().empty()) GTEST_SKIP() << fuse.why_not();
+  constexpr auto kHeld = Closer::kThreads - Closer::kThreadsOfOperators;
+  for (uid_t user = 1; user <= kHeld / Closer::kThreadsPerUser; ++user)
+    for (unsigned i = 0; i < Closer::kThreadsPerUser; ++i)
+      closer.close(100'000 + user, os::UniqueFd(::fcntl(fuse.fd(), F_DUPFD_CLOEXEC, 0)));
+  ASSERT_TRUE(host::eventually([&] { return fuse.flushes() == kHeld; }));
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
+  const os::UniqueFd reader(pipe[0]);
+  closer.close(200'000, os::UniqueFd(pipe[1]));
+  pollfd closed{.fd = reader.get(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(::poll(&closed, 1, 10'000), 1);
 }
 
 TEST(Closer, ClosesWhatWouldWaitForItsPeer) {

@@ -118,7 +118,7 @@ TEST(UserWorkers, ShortWaitsDoNotCount) {
 TEST(UserWorkers, RootIsServedWhenOthersHoldAllThreads) {
   std::vector<std::unique_ptr<Slow>> slow;
   UserWorkers workers;
-  for (uid_t user = 1; user <= UserWorkers::kThreads; ++user) {
+  for (uid_t user = 1; user <= UserWorkers::kThreads + UserWorkers::kFirstThreads; ++user) {
     slow.push_back(std::make_unique<Slow>());
     workers.give(user + 100'000, slow.back()->work());
   }
@@ -130,6 +130,23 @@ TEST(UserWorkers, RootIsServedWhenOthersHoldAllThreads) {
   EXPECT_FALSE(late);
   slow[0]->go();
   EXPECT_TRUE(host::eventually([&] { return late.load(); }));
+  for (auto& one : slow) one->go();
+}
+
+// As one person with many uids can.
+TEST(UserWorkers, AUserForWhomNoneWorksGetsAThreadWhenOthersHoldManyOfThem) {
+  std::vector<std::unique_ptr<Slow>> slow;
+  UserWorkers workers;
+  constexpr auto kHolders = UserWorkers::kThreads / UserWorkers::kThreadsPerUser;
+  for (uid_t user = 1; user <= kHolders; ++user)
+    for (unsigned i = 0; i < UserWorkers::kThreadsPerUser; ++i) {
+      slow.push_back(std::make_unique<Slow>());
+      workers.give(user + 100'000, slow.back()->work());
+    }
+  for (const auto& one : slow) ASSERT_TRUE(host::eventually([&] { return one->begun == 1; }));
+  std::atomic<bool> done{false};
+  workers.give(kOtherUser, [&] { done = true; });
+  EXPECT_TRUE(host::eventually([&] { return done.load(); }));
   for (auto& one : slow) one->go();
 }
 

@@ -134,7 +134,7 @@ struct Crew : std::enable_shared_from_this<Crew> {
 };
 
 struct UserWorkers::State : Crew {
-  State() : Crew(kThreads + kThreadsPerUser) {}
+  State() : Crew(kThreads + kFirstThreads + kThreadsPerUser) {}
 
   // The work of one user.
   struct Queue {
@@ -160,8 +160,9 @@ struct UserWorkers::State : Crew {
 
   [[nodiscard]] bool may_work_for(const Queues::value_type& entry) const STP_REQUIRES(mutex) {
     const auto& [user, queue] = entry;
+    const auto most = queue.busy == 0 ? kThreads + kFirstThreads : kThreads;
     return !queue.waiting.empty() && queue.busy < kThreadsPerUser &&
-           (untrusted < kThreads || ipc::is_trusted(user));
+           (untrusted < most || ipc::is_trusted(user));
   }
   Queues::iterator next() STP_REQUIRES(mutex) {
     return next_in_turn(queues, last_served, [this](const auto& each) STP_REQUIRES(mutex) {
@@ -346,7 +347,7 @@ struct Lane {
 };
 
 struct Closer::State : Crew {
-  State() : Crew(kThreads) {}
+  State() : Crew(kThreads + kFirstThreads) {}
 
   using Key = std::pair<uid_t, Kind>;
   using Lanes = std::map<Key, Lane>;
@@ -360,8 +361,10 @@ struct Closer::State : Crew {
 
   [[nodiscard]] bool may_close_for(const Lanes::value_type& each) const STP_REQUIRES(mutex) {
     const auto& [key, lane] = each;
+    constexpr auto kOfUsers = kThreads - kThreadsOfOperators;
+    const auto most = lane.busy_count() == 0 ? kOfUsers + kFirstThreads : kOfUsers;
     return !lane.waiting.empty() && lane.free_place() &&
-           (ipc::is_trusted(key.first) || busy_for_users < kThreads - kThreadsOfOperators);
+           (ipc::is_trusted(key.first) || busy_for_users < most);
   }
   Lanes::iterator next() STP_REQUIRES(mutex) {
     return next_in_turn(lanes, last_served, [this](const auto& each) STP_REQUIRES(mutex) {

@@ -57,6 +57,9 @@ class UserWorkers {
   // Limits: threads that work for one user, and for all users that are not trusted. As many again
   // as for one user are left for root and the daemon's own user. Threads are started on demand.
   static constexpr unsigned kThreadsPerUser = 2, kThreads = 32;
+  // When all of these are taken, a user for whom none works gets one of so many more: a person may
+  // have many uids, and hold up the threads of each.
+  static constexpr unsigned kFirstThreads = 128;
   // A user with this much work waiting gets no more done. What is only released does not count: a
   // program that ends may have had thousands of regions.
   static constexpr std::size_t kMostPerUser = 256;
@@ -145,6 +148,8 @@ class Closer {
   static constexpr unsigned kThreadsPerUser = 2, kThreads = 32;
   // Of these threads, so many only for root and for the user of this process.
   static constexpr unsigned kThreadsOfOperators = 4;
+  // As UserWorkers::kFirstThreads, for each kind.
+  static constexpr unsigned kFirstThreads = 64;
   // A thread that spends this long on one descriptor counts as lost.
   static constexpr std::chrono::milliseconds kLost{1'000};
   // The Server accepts no more files from a user with this many waiting, until some are closed.
