@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "dpdk_port/dpdk/turn_clock.h"
@@ -17,6 +18,7 @@
 #include "libst/host/inspection.h"
 #include "libst/ipc/requests.h"
 #include "stp/base/assert.h"
+#include "stp/base/scarce_memory.h"
 #include "stp/base/work_meter.h"
 
 namespace stp::host {
@@ -416,6 +418,22 @@ void DrivenService::watch(const ipc::ClientIdentity& identity, const ipc::Reques
   });
 }
 
+namespace {
+
+// What a request ends has gone, whether there is memory to write that down or not.
+template <typename R>
+constexpr bool kEnds = std::is_same_v<R, ask::CloseEndpoint> || std::is_same_v<R, ask::Unlisten> ||
+                       std::is_same_v<R, ask::Close> || std::is_same_v<R, ask::Unmap> ||
+                       std::is_same_v<R, ask::FreeMx> || std::is_same_v<R, ask::Decide>;
+
+template <typename Work>
+int with_what_is_kept(Work&& work) {
+  const Needed to_the_end;
+  return work();
+}
+
+}  // namespace
+
 int DrivenService::Impl::answer(Client& client, const ipc::RequestMessage& message,
                                 Attachments& attachments, ipc::ReplyMessage& reply) {
   const From from{client, attachments};
@@ -425,6 +443,8 @@ int DrivenService::Impl::answer(Client& client, const ipc::RequestMessage& messa
     else if constexpr (ipc::kRuleOf<R>.who == ipc::Who::kWatcher)
       return inspection.answer({.id = client.id, .identity = client.identity}, request,
                                reply.begin<R>());
+    else if constexpr (kEnds<R>)
+      return with_what_is_kept([&] { return answer(from, request, reply.begin<R>()); });
     else
       return answer(from, request, reply.begin<R>());
   });

@@ -108,7 +108,25 @@ class ScarceRequests : public ServiceFixture {
     request.region = region;
     request.vc = accepted;
     request.permissions = permit::kData;
-    return has(request);
+    return has(request) && ends(caller, listener, accepted, region);
+  }
+  // Nothing that ends something is refused.
+  bool ends(EndpointId caller, EndpointId listener, VcId accepted, RegionId region) {
+    const auto before = refused;
+    auto mx = request_for(RequestKind::kFreeMx);
+    mx.endpoint = listener;
+    mx.mx = reply.mx;
+    auto close = request_for(RequestKind::kClose);
+    close.vc = accepted;
+    close.at_once = 1;
+    auto unmap = request_for(RequestKind::kUnmap);
+    unmap.region = region;
+    const bool ended = has(mx) && has(unmap) && has(close) && has(RequestKind::kUnlisten, listener);
+    some_turns(5);
+    EXPECT_EQ(has(RequestKind::kCloseEndpoint, listener), true) << reply.result;
+    EXPECT_EQ(has(RequestKind::kCloseEndpoint, caller), false) << "its connection is not closed";
+    EXPECT_EQ(refused, before);
+    return ended;
   }
 
   ClientId client = 0;
