@@ -67,9 +67,11 @@ class ScarceRequests : public ServiceFixture {
     return has(request);
   }
   void some_turns(int times) {
-    const auto driving = service.drive();
-    const Counted counted(left);
-    for (int i = 0; i < times; ++i) driving->poll();
+    for (int i = 0; i < times; ++i) {
+      const auto driving = service.drive();
+      const Counted counted(left);
+      driving->poll();
+    }
   }
   bool map(EndpointId endpoint, RegionId& region) {
     auto request = request_for(RequestKind::kMap);

@@ -270,7 +270,7 @@ TEST_F(StpdTest, TheKernelsTableOfItsFilesIsAsLongAsItWillGet) {
   EXPECT_GE(size, std::min<rlim_t>(limit.rlim_max, 1U << 20U));
 }
 
-#if !defined(__SANITIZE_THREAD__)
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 // A limit of its address space as long as it has, and programs that have taken all of its heap.
 TEST_F(StpdTest, WithoutMemoryItRefusesAndGoesOn) {
   ::setenv("MALLOC_ARENA_MAX", "1", 1);  // all of the heap counts in that length
