@@ -160,6 +160,20 @@ TEST(UdpPort, DataOfTwoRegionsLeavesInFewCallsEachInItsOrder) {
   EXPECT_LE(counter(*pair.a.port, "udp_tx_calls"), 12U);
 }
 
+// On a router of the same machine several of one call are one packet, which it drops if the first
+// is too long.
+// protocol: 13.20
+TEST(UdpPort, RequestsThatFindOutWhatTheWayCarriesLeaveOneByOne) {
+  UdpPair pair("127.0.0.1", ",mtu=9000");
+  constexpr std::byte kRequest{0x01 << 3};
+  constexpr unsigned kLengths = 6;
+  for (unsigned i = 0; i < kLengths; ++i)
+    pair.a.engine.send(
+        frame_of(kRequest, pair.b_at_a, pair.a.mac(), kHead + 64 + (8'192U >> i), i));
+  ASSERT_TRUE(pair.turn_until([&] { return pair.b.engine.received.size() == kLengths; }));
+  EXPECT_EQ(counter(*pair.a.port, "udp_tx_calls"), kLengths);
+}
+
 // DATA of one region, and a request among DATA of others, stay where they are.
 TEST(UdpPort, WhatHasAnOrderKeepsIt) {
   UdpPair pair("127.0.0.1", ",mtu=9000");
