@@ -42,8 +42,12 @@ struct InternetAddress {
   [[nodiscard]] bool is_host() const;
 };
 
-// One of the addresses of this host, as InternetAddress::ip. All 0: the one that it usually has.
-using OwnAddress = std::array<std::uint8_t, 16>;
+// One of the addresses of this host, as in InternetAddress. All 0: the one that it usually has.
+struct OwnAddress {
+  std::array<std::uint8_t, 16> ip{};
+  std::uint32_t scope = 0;
+  friend bool operator==(const OwnAddress&, const OwnAddress&) = default;
+};
 
 // Of the interface that stands behind the % of an address, by its name or its number; 0: none.
 unsigned index_of_zone(const std::string& zone);

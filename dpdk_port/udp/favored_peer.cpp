@@ -91,7 +91,8 @@ void FavoredPeer::look_for_route(Time now) {
 // Rules may give packets another way by the address that they come from, so the kernel is asked
 // for that of the socket.
 unsigned FavoredPeer::find_interface() {
-  return routes_.interface_to({way_.to, link_.address(way_.from).ip});
+  const InternetAddress at = link_.address(way_.from);
+  return routes_.interface_to({way_.to, {at.ip, at.scope}});
 }
 
 void FavoredPeer::end() {

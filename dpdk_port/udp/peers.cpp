@@ -34,10 +34,11 @@ MacAddr Peers::name_of(const InternetAddress& address, const OwnAddress& own) co
     constexpr std::uint64_t kPrefix = std::uint64_t{kLocal} << 40 | std::uint64_t{kIsIpv4} << 32;
     return MacAddr::from_u64(kPrefix | four->value);
   }
-  std::array<std::uint64_t, 5> words{};
+  std::array<std::uint64_t, 6> words{};
   std::memcpy(words.data(), address.ip.data(), address.ip.size());
-  std::memcpy(&words[2], own.data(), own.size());
+  std::memcpy(&words[2], own.ip.data(), own.ip.size());
   words[4] = std::uint64_t{address.scope} << 16 | address.port;
+  words[5] = own.scope;
   MacAddr name = MacAddr::from_u64(hash_(words));
   auto& first = name.octets[0];
   first = static_cast<std::uint8_t>((first & ~kGroup) | kLocal);

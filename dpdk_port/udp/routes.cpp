@@ -54,12 +54,13 @@ Question question(const Peers::Route& way, const InternetAddress& own, unsigned 
   asks.body.rtm_family = four ? AF_INET : AF_INET6;
   asks.body.rtm_dst_len = four ? 32 : 128;
   asks.add(RTA_DST, bytes_of(way.to.ip, four));
-  const OwnAddress& from = way.from != OwnAddress{} ? way.from : own.ip;
+  const OwnAddress from = way.from != OwnAddress{} ? way.from : OwnAddress{own.ip, own.scope};
   if (from != OwnAddress{}) {
     asks.body.rtm_src_len = asks.body.rtm_dst_len;
-    asks.add(RTA_SRC, bytes_of(from, four));
+    asks.add(RTA_SRC, bytes_of(from.ip, four));
   }
-  const std::uint32_t out = way.to.scope != 0 ? way.to.scope : interface;
+  const std::uint32_t scope = way.to.scope != 0 ? way.to.scope : from.scope;
+  const std::uint32_t out = scope != 0 ? scope : interface;
   if (out != 0) asks.add(RTA_OIF, std::as_bytes(std::span(&out, 1)));
   if (own.port != 0) {
     constexpr std::byte kUdp{IPPROTO_UDP};

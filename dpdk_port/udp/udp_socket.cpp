@@ -345,8 +345,7 @@ std::unique_ptr<UdpSocket> UdpSocket::toward(const InternetAddress& peer, const 
   const auto bound_to = device();
   std::array<char, IF_NAMESIZE> device{};
   if (!bound_to || ::if_indextoname(interface, device.data()) == nullptr) return nullptr;
-  InternetAddress at = address(own);
-  at.scope = peer.scope;
+  const InternetAddress at = address(own);
   const int family = peer.ipv4() ? AF_INET : AF_INET6;
   sockaddr_storage name{};
   const socklen_t length = to_socket_address(peer, family, name);
@@ -514,9 +513,10 @@ OwnAddress UdpSocket::came_to(const msghdr& message) const {
       in6_pktinfo info;
       std::memcpy(&info, CMSG_DATA(each), sizeof info);
       std::memcpy(at.ip.data(), &info.ipi6_addr, at.ip.size());
+      if (at.is_link_local()) at.scope = info.ipi6_ifindex;
     }
   }
-  return at.ip == address_.ip ? OwnAddress{} : at.ip;
+  return at.ip == address_.ip ? OwnAddress{} : OwnAddress{at.ip, at.scope};
 }
 
 OwnAddress UdpSocket::used_for(const InternetAddress& to) const {
@@ -535,13 +535,12 @@ OwnAddress UdpSocket::used_for(const InternetAddress& to) const {
       ::connect(fd, as_any, length) == 0 && ::getsockname(fd, as_any, &(length = sizeof name)) == 0;
   ::close(fd);
   const auto own = known ? from_socket_address(as_any) : std::nullopt;
-  return own && own->ip != address_.ip ? own->ip : OwnAddress{};
+  return own && own->ip != address_.ip ? OwnAddress{own->ip, own->scope} : OwnAddress{};
 }
 
 std::size_t UdpSocket::send_from(const OwnAddress& own, const InternetAddress& to,
                                  std::span<std::byte> control) const {
-  InternetAddress from;
-  from.ip = own == OwnAddress{} ? address_.ip : own;
+  const InternetAddress from = address(own);
   if (!any_ || from.is_unspecified() || from.ipv4().has_value() != to.ipv4().has_value()) return 0;
   if (family_ == AF_INET) {
     in_pktinfo info{};
@@ -550,7 +549,8 @@ std::size_t UdpSocket::send_from(const OwnAddress& own, const InternetAddress& t
   }
   in6_pktinfo info{};
   std::memcpy(&info.ipi6_addr, from.ip.data(), from.ip.size());
-  info.ipi6_ifindex = to.scope;
+  // The kernel takes a link-local address to send from with its interface only.
+  info.ipi6_ifindex = to.scope != 0 ? to.scope : from.scope;
   return put_control(control, IPPROTO_IPV6, IPV6_PKTINFO, info);
 }
 

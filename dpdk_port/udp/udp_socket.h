@@ -93,7 +93,9 @@ class UdpSocket {
   [[nodiscard]] const InternetAddress& address() const { return address_; }
   [[nodiscard]] InternetAddress address(const OwnAddress& own) const {
     InternetAddress at = address_;
-    if (own != OwnAddress{}) at.ip = own;
+    if (own == OwnAddress{}) return at;
+    at.ip = own.ip;
+    at.scope = own.scope;
     return at;
   }
   [[nodiscard]] bool is_any() const { return any_; }      // bound to all addresses

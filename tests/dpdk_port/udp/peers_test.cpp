@@ -207,7 +207,7 @@ TEST_F(Recent, PortsOfAHostAreOtherStations) {
 // that is heard at the usual one.
 // protocol: 13.4
 TEST_F(Recent, WhatComesToAnotherAddressOfThisHostIsFromAnotherStation) {
-  const OwnAddress second = address("10.2.0.1").ip;
+  const OwnAddress second{address("10.2.0.1").ip};
   for (const auto& from : {address("10.0.0.5"), stranger(1)}) {
     const auto usual = hear(from, 0)->name, other = hear(from, 0, second)->name;
     EXPECT_NE(other, usual);

@@ -63,8 +63,9 @@ class RoutesTest : public ::testing::Test {
     return peers_.know(address, 0, own).value();
   }
   bool shared(const std::string& station, const std::string& own = "") {
-    return routes.is_shared(name(parse_internet_address(station).value(),
-                                 own.empty() ? OwnAddress{} : parse_internet_address(own)->ip));
+    return routes.is_shared(
+        name(parse_internet_address(station).value(),
+             own.empty() ? OwnAddress{} : OwnAddress{parse_internet_address(own)->ip}));
   }
   // The same, of a link at `own`.
   bool shared_at(InternetAddress own, std::uint16_t port, const std::string& station) {

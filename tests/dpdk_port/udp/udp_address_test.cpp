@@ -167,7 +167,8 @@ TEST_F(UdpAddress, OneAtAllAddressesAnswersFromTheOneThatWasAsked) {
   ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.9.9/32 dev lo"));
   ASSERT_TRUE(NetworkNamespace::ip("address add fd00:9::9/128 dev lo nodad"));
   ASSERT_TRUE(NetworkNamespace::ip("address add fd00:9::1/128 dev lo nodad"));
-  for (const std::string ip : {"10.9.9.9", "10.9.1.1", "127.0.0.9", "fd00:9::9"}) {
+  ASSERT_TRUE(NetworkNamespace::ip("address add fe80::9/64 dev stp0 nodad"));
+  for (const std::string ip : {"10.9.9.9", "10.9.1.1", "127.0.0.9", "fd00:9::9", "fe80::9%stp0"}) {
     LinkEnd asker, any;
     asker.open(ip.find(':') == std::string::npos ? "udp:10.9.0.1,port=9001"
                                                  : "udp:[fd00:9::1],port=9001");
@@ -175,20 +176,26 @@ TEST_F(UdpAddress, OneAtAllAddressesAnswersFromTheOneThatWasAsked) {
     auto address = parse_internet_address(ip).value();
     address.port = any.port->info().udp_port;
     const MacAddr there = asker.port->find_station(address, now()).value();
+    // On one host what is from a link-local address comes by the loopback interface.
+    const auto is_from_there = [&](const Frame& frame) {
+      const MacAddr source = source_of(frame);
+      return source == there || (address.is_link_local() &&
+                                 asker.port->name_of_station(source).starts_with("[fe80::9%lo]"));
+    };
     for (unsigned i = 0; i < 3; ++i) asker.engine.send(make_frame(there, asker.mac(), 100, i));
     ASSERT_TRUE(turn_until(asker, any, [&] { return any.engine.received.size() == 3; }));
     const MacAddr from = source_of(any.engine.received.front());
     for (unsigned i = 0; i < 3; ++i) any.engine.send(make_frame(from, any.mac(), 100, i));
     any.engine.send(make_frame(from, any.mac(), 200, 3));
     ASSERT_TRUE(turn_until(asker, any, [&] { return asker.engine.received.size() == 4; }));
-    for (const auto& each : asker.engine.received) EXPECT_EQ(source_of(each), there) << ip;
+    for (const auto& each : asker.engine.received) EXPECT_TRUE(is_from_there(each)) << ip;
     ASSERT_GE(socket_of(*any.port, Connected::kToNobody), 0);
     asker.engine.received.clear();
     any.engine.send_to_silent(make_frame(from, any.mac(), 100, 0));
     for (unsigned i = 0; i < 3; ++i) any.engine.send_to_silent(make_frame(from, any.mac(), 200, i));
     ASSERT_TRUE(turn_until(asker, any, [&] { return asker.engine.received.size() == 4; }));
     for (const auto& each : asker.engine.received)
-      EXPECT_EQ(source_of(each), there) << "by its other socket, " << ip;
+      EXPECT_TRUE(is_from_there(each)) << "by its other socket, " << ip;
   }
 }
 
