@@ -41,5 +41,16 @@ TEST(Failure, a_peer_that_goes_before_it_has_answered_has_ended) {
   EXPECT_EQ(text, "the program on beta:3000 has ended; start stp-recv --listen there");
 }
 
+TEST(Failure, a_host_that_falls_silent_before_its_program_accepts_is_not_said_to_answer) {
+  const std::string silent = unaccepted_failure("beta:3000", false, "").what();
+  EXPECT_EQ(silent,
+            "beta:3000 no longer answers; the link or its host is down; over UDP, a firewall may "
+            "keep its port out");
+  const std::string told = unaccepted_failure("beta:3000", false, "no route leads there").what();
+  EXPECT_EQ(told, "beta:3000 no longer answers; no route leads there");
+  const std::string busy = unaccepted_failure("beta:3000", true, "no route leads there").what();
+  EXPECT_TRUE(busy.starts_with("beta:3000 does not accept: its host answers")) << busy;
+}
+
 }  // namespace
 }  // namespace stp::files

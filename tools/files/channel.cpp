@@ -122,6 +122,7 @@ Channel::Channel(FileLink& link, const std::string& peer, Attend attend, const P
   if (error != 0) throw lost_link(error);
   try {
     for (std::size_t place = 0; place < kDepth; ++place) post_receive(place);
+    dialed_at_ = std::chrono::steady_clock::now();
     error = ::stm_connect(connection_, peer.c_str(), microseconds(patience.receiver),
                           kGreeting.data(), kGreeting.size());
     if (error != 0) throw connect_failure(error, peer, st_strerror(error));
@@ -228,7 +229,9 @@ void Channel::await_connection(const std::string& peer, const Patience& patience
   while (!connected_) {
     attend_();
     const auto answered = host_has_answered();
-    if (ended_ && reason_ == -ETIMEDOUT && answered) throw busy_failure(peer);
+    if (ended_ && reason_ == -ETIMEDOUT && answered)
+      throw unaccepted_failure(
+          peer, std::chrono::steady_clock::now() - dialed_at_ >= patience.receiver, trouble());
     if (ended_ && other_version_ != 0) throw other_receiver(peer, other_version_);
     if (ended_) throw connect_failure(reason_, peer, trouble());
     if (!answered && std::chrono::steady_clock::now() > until)

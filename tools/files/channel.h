@@ -209,6 +209,7 @@ class Channel {
   bool broken_ = false;  // a message is missing
   std::atomic<bool> woken_ = false;
   int reason_ = 0;
+  std::chrono::steady_clock::time_point dialed_at_;
   std::uint16_t other_version_ = 0;  // of a receiver that has refused for that
   std::vector<Sent> sent_;
   std::uint64_t delivered_ = 0;

@@ -47,6 +47,11 @@ bool tells_tried(const std::string& why) {
   return why.starts_with("tried of ");
 }
 
+// Why a host that has answered may do so no more, as far as nothing is known.
+std::string silence() {
+  return "the link or its host is down; over UDP, a firewall may keep its port out";
+}
+
 }  // namespace
 
 LinkFailure connect_failure(int result, const std::string& peer, const std::string& why) {
@@ -84,7 +89,8 @@ std::string silent_until_now(const std::string& peer, const std::string& why) {
          (tells_tried(why) ? " has not answered yet; " : " does not answer; the link says: ") + why;
 }
 
-LinkFailure busy_failure(const std::string& peer) {
+LinkFailure unaccepted_failure(const std::string& peer, bool waited, const std::string& why) {
+  if (!waited) return LinkFailure(peer + " no longer answers; " + (why.empty() ? silence() : why));
   return LinkFailure(
       peer + " does not accept: its host answers, but the program there makes no progress; " +
       "check that it is an stp-recv and not stopped, and the load of its host");
@@ -129,11 +135,8 @@ void throw_connection_failure(int result, const std::string& trouble) {
     case ECANCELED:
       throw Closed();
     case ETIMEDOUT:
-      throw LinkFailure(
-          "the other side no longer answers; " +
-          (trouble.empty()
-               ? "the link or its host is down; over UDP, a firewall may keep its port out"
-               : trouble));
+      throw LinkFailure("the other side no longer answers; " +
+                        (trouble.empty() ? silence() : trouble));
     case EPROTO:
       throw LinkFailure("the other program has another version; use the same on both sides");
     default:

@@ -51,8 +51,9 @@ LinkFailure lost_link(int result);     // a link that was there
 LinkFailure connect_failure(int result, const std::string& peer, const std::string& why);
 // For people who wait for an answer.
 std::string silent_until_now(const std::string& peer, const std::string& why);
-// The peer's host has answered, but its program has not.
-LinkFailure busy_failure(const std::string& peer);
+// The peer's host has answered, but its program has not: for as long as this one waits, or else its
+// host has fallen silent. `why`: as above.
+LinkFailure unaccepted_failure(const std::string& peer, bool waited, const std::string& why);
 // The other program speaks another version, or is not one of ours (0).
 FinalFailure other_receiver(const std::string& peer, std::uint16_t version);
 LinkFailure wrong_sender(std::uint16_t version);
