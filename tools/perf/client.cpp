@@ -85,6 +85,15 @@ class Client {
     return length >= static_cast<int>(said.size()) && said == std::array{'S', 'T', 'P', 'F'};
   }
 
+  [[nodiscard]] static std::string why_refused(stm_connection_t connection) {
+    if (const auto busy = Busy::of(connection); busy)
+      return " serves another client, " + busy->station + ", for " + std::to_string(busy->seconds) +
+             " s already: try again when that has ended, or start another " +
+             "server there with a --port of its own";
+    return is_of_files(connection) ? " is an stp-recv: name the port of an stp-perf server"
+                                   : " has refused: it is no stp-perf server of this version";
+  }
+
   Connection begin(std::uint64_t context, const void* data, std::size_t length) {
     auto connection = make_connection(domain_, connection_attr(room_.queue(), context));
     check_connecting(stm_connect(connection, peer_.c_str(), kConnectTimeout, data, length));
@@ -97,9 +106,7 @@ class Client {
     while (control_ && control_->handle(event)) event = next_event(room_.queue(), kPatience);
     if (event.kind == STM_REFUSED)
       throw std::runtime_error(peer_ + address_of(event.connection) +
-                               (is_of_files(event.connection)
-                                    ? " is an stp-recv: name the port of an stp-perf server"
-                                    : " has refused: is it serving another client?"));
+                               why_refused(event.connection));
     check_begun(event.status, event.connection);
   }
 

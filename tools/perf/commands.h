@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -47,6 +48,9 @@ struct Serving {
   std::function<void()> listening;                 // called when clients can connect
   std::function<void(const std::string&)> mishap;  // called when a client's test has failed
   const Plan* plan = nullptr;                      // what the first client will ask for, if known
+  // How long a client waits for its turn until it is told why it does not come, and has to go: not
+  // as long as it would wait by itself.
+  std::chrono::milliseconds turn{8'000};
 };
 
 // Does what clients ask for, one client at a time. Runs until `stop` is set, or with `once` until

@@ -145,6 +145,34 @@ std::optional<Greeting> Greeting::of(stm_connection_t connection) {
   return greeting;
 }
 
+namespace {
+
+constexpr std::string_view kBusy = "STPB";
+constexpr std::size_t kBusyHead = kBusy.size() + sizeof(std::uint32_t);
+
+}  // namespace
+
+std::string Busy::encoded() const {
+  std::string data(kBusy);
+  for (int shift = 24; shift >= 0; shift -= 8)
+    data += static_cast<char>(static_cast<unsigned char>(seconds >> shift));
+  return data + station.substr(0, kMostOfStation);
+}
+
+std::optional<Busy> Busy::of(stm_connection_t connection) {
+  std::array<char, kBusyHead + kMostOfStation> data{};
+  const auto length = stm_private_data(connection, data.data(), data.size());
+  if (length < static_cast<int>(kBusyHead) ||
+      !std::string_view(data.data(), data.size()).starts_with(kBusy))
+    return std::nullopt;
+  Busy busy;
+  for (auto at = kBusy.size(); at < kBusyHead; ++at)
+    busy.seconds = busy.seconds << 8 | static_cast<unsigned char>(data[at]);
+  const auto end = std::min(static_cast<std::size_t>(length), data.size());
+  busy.station.assign(data.begin() + kBusyHead, data.begin() + static_cast<std::ptrdiff_t>(end));
+  return busy;
+}
+
 std::array<unsigned char, STM_REMOTE_SIZE> encoded(const stm_remote_t& remote) {
   std::array<unsigned char, STM_REMOTE_SIZE> data{};
   stm_remote_encode(&remote, data.data());

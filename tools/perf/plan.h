@@ -63,6 +63,17 @@ struct Greeting {
   static std::optional<Greeting> of(stm_connection_t connection);
 };
 
+// What a server says along when it rejects a client whose turn did not come: which station it
+// serves instead, and for how long.
+struct Busy {
+  std::string station;  // its first bytes
+  std::uint32_t seconds = 0;
+
+  static constexpr std::size_t kMostOfStation = 128;
+  [[nodiscard]] std::string encoded() const;
+  static std::optional<Busy> of(stm_connection_t connection);
+};
+
 // The server's answer names its memory. nullopt: the peer has not sent one.
 std::array<unsigned char, STM_REMOTE_SIZE> encoded(const stm_remote_t& remote);
 std::optional<stm_remote_t> remote_of(stm_connection_t connection);

@@ -25,13 +25,14 @@ struct Stopped {};
 // Requests to connect. Those of clients that have to wait for their turn are kept.
 class Requests {
  public:
-  Requests(stm_queue_t queue, const std::atomic<bool>& stop) : queue_(queue), stop_(stop) {}
+  Requests(stm_queue_t queue, const std::atomic<bool>& stop, std::chrono::milliseconds turn)
+      : queue_(queue), stop_(stop), turn_(turn) {}
 
   // Waits for the next client.
   Connection next_client() {
     check_stop();
     if (!waiting_.empty()) {
-      auto client = std::move(waiting_.front());
+      auto client = std::move(waiting_.front().request);
       waiting_.pop_front();
       return client;
     }
@@ -45,15 +46,50 @@ class Requests {
       auto request = look();
       if (!request) continue;
       if (stm_private_data(*request, nullptr, 0) == 0) return std::move(*request);
-      if (waiting_.size() < kWaiting) waiting_.push_back(std::move(*request));
+      keep(std::move(*request));
     }
     throw std::runtime_error("the client makes no further connection");
   }
   void check_stop() const {
     if (stop_) throw Stopped();
   }
+  // The client that is served from now on.
+  void serves(stm_connection_t client) {
+    stm_peer_info_t about{};
+    about.size = sizeof about;
+    served_ = stm_peer_query(client, &about) == 0 ? about.address : "another client";
+    since_ = Clock::now();
+  }
+  // Call it all the time while a client is served. Most calls do nothing: a turn may take less than
+  // a microsecond. `sleeps`: it may also take long.
+  void attend(bool sleeps) {
+    constexpr unsigned kTurnsBetweenClocks = 64;
+    check_stop();
+    if (!sleeps && turns_++ % kTurnsBetweenClocks != 0) return;
+    const auto now = Clock::now();
+    if (now < next_look_) return;
+    next_look_ = now + kBetweenLooks;
+    stm_event_t event{};
+    while (checked(stm_queue_poll(queue_, &event, 1), "looking for clients") == 1)
+      keep(Connection(event.connection));
+    for (; !waiting_.empty() && now - waiting_.front().since >= turn_; waiting_.pop_front())
+      tell(waiting_.front(), now);
+  }
 
  private:
+  struct Waiting {
+    Connection request;
+    Clock::time_point since;
+  };
+
+  void keep(Connection request) {
+    if (waiting_.size() < kWaiting) waiting_.push_back({std::move(request), Clock::now()});
+  }
+  void tell(Waiting& waiting, Clock::time_point now) const {
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - since_).count();
+    const auto why = Busy{served_, static_cast<std::uint32_t>(seconds)}.encoded();
+    stm_reject(waiting.request.release(), why.data(), why.size());
+  }
   std::optional<Connection> look() {
     check_stop();
     stm_event_t event{};
@@ -67,7 +103,11 @@ class Requests {
 
   stm_queue_t queue_;
   const std::atomic<bool>& stop_;
-  std::deque<Connection> waiting_;
+  const std::chrono::milliseconds turn_;
+  std::deque<Waiting> waiting_;
+  std::string served_;
+  Clock::time_point since_, next_look_{};
+  unsigned turns_ = 0;
 };
 
 // Runs the test of one client.
@@ -88,6 +128,7 @@ class Service {
       level0_.reset();
     if (plan_.operation == Operation::kLevel0 && !level0_)
       level0_.emplace(serving.port, plan_, serving.setup.buffer_log2);
+    requests_.serves(control_connection_);
     const auto attr = connection_attr(room_.queue(), Control::kContext);
     const auto answer = encoded(room_.remote());
     checked(stm_accept(control_connection_, &attr, answer.data(), answer.size()), "accepting");
@@ -107,7 +148,7 @@ class Service {
     control_->send(report_);
     // Waits until the client closes the connections.
     while (!control_->ended()) {
-      requests_.check_stop();
+      requests_.attend(plan_.sleeps);
       events_.turn([&](const stm_event_t& event) { control_->handle(event); });
     }
   }
@@ -121,7 +162,7 @@ class Service {
   template <typename Operations>
   bool heed_notes(Operations&& operations) {
     if (control_->ended()) throw std::runtime_error("the client has ended the connection");
-    requests_.check_stop();
+    requests_.attend(plan_.sleeps);
     const auto note = control_->take();
     if (note == Note::kBegin) {
       begun_ = usage_.now();
@@ -159,7 +200,7 @@ class Service {
     report_.operations = stream.operations() - before_;
     stream.stop();
     while (!stream.drained() && !control_->ended()) {
-      requests_.check_stop();
+      requests_.attend(plan_.sleeps);
       look_for_notes(stream.turn());
     }
   }
@@ -206,7 +247,7 @@ class Service {
     report_.operations = stream.operations() - before_;
     stream.stop();
     while (!stream.drained() && !control_->ended()) {
-      requests_.check_stop();
+      requests_.attend(plan_.sleeps);
       turn();
     }
     connections_ = std::move(owned);
@@ -249,13 +290,16 @@ void run_server(const Serving& serving, const UsageMeter& usage,
   const auto domain = open_link(serving.setup);
   const auto queue = make_queue(domain, kWaiting);
   stm_listener_t listening = nullptr;
-  checked_usage(stm_listen(domain, serving.port.c_str(), queue, 0, 0, &listening),
-                "listening on " + serving.port);
+  const auto listened = stm_listen(domain, serving.port.c_str(), queue, 0, 0, &listening);
+  checked_usage(
+      listened,
+      "listening on " + serving.port +
+          (listened == -EADDRINUSE ? " (name another --port, or end who listens there)" : ""));
   const Listener listener(listening);
   std::optional<Level0> level0;
   if (serving.plan != nullptr && serving.plan->operation == Operation::kLevel0)
     level0.emplace(serving.port, *serving.plan, serving.setup.buffer_log2);
-  Requests requests(queue, stop);
+  Requests requests(queue, stop, serving.turn);
   if (serving.listening) serving.listening();
   do {
     auto client = requests.next_client();
