@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <filesystem>
@@ -306,6 +307,15 @@ TEST_F(StpctlTest, StatsNamesEveryCounterWithWhatItCounts) {
   EXPECT_TRUE(contains(stpctl({"stats"}).text, "programs that connected"));
   EXPECT_FALSE(contains(stpctl({"stats"}).text, "bad_key"));
   EXPECT_TRUE(contains(stpctl({"stats", "--all"}).text, "bad_key"));
+  const auto two = stpctl({"stats", "bad_key", "stp_clients"}).text;
+  EXPECT_TRUE(contains(two, "bad_key") && contains(two, "programs that connected")) << two;
+  EXPECT_EQ(std::ranges::count(two, '\n'), 3) << two;
+  EXPECT_TRUE(contains(stpctl({"--json", "stats", "stp_bad_key_total"}).text,
+                       R"("counters":{"bad_key":0})"));
+  const auto wrong = stpctl({"stats", "bad_kye"});
+  EXPECT_EQ(wrong.exit_status, 2);
+  EXPECT_TRUE(contains(wrong.text, "there is no counter bad_kye; did you mean bad_key?"))
+      << wrong.text;
 }
 
 TEST_F(StpctlTest, PrometheusGetsHelpAndTypeForEachMetric) {

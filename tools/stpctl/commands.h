@@ -21,6 +21,7 @@ struct Options {
   bool json = false;
   std::chrono::milliseconds patience{10'000};  // with a daemon that does not answer
   // stats
+  std::vector<std::string> counters;  // only these
   bool all = false, shards = false, prometheus = false;
   // top, ping
   double interval = 1;

@@ -7,6 +7,7 @@
 
 #include "dpdk_port/link/link.h"
 #include "stp/base/printable.h"
+#include "stp/base/suggestion.h"
 #include "stp/counters.h"
 
 namespace stp::stpctl {
@@ -46,6 +47,20 @@ bool is_level(std::string_view name) {
 }
 
 }  // namespace
+
+std::string_view counter_named(std::string_view name) {
+  constexpr std::string_view kPrefix = "stp_", kSuffix = "_total";
+  if (name.starts_with(kPrefix)) name.remove_prefix(kPrefix.size());
+  if (row_of(name) == nullptr && name.ends_with(kSuffix)) name.remove_suffix(kSuffix.size());
+  const auto* const row = row_of(name);
+  return row == nullptr ? std::string_view{} : row->name;
+}
+
+std::string_view similar_counter(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const auto& row : kRows) names.push_back(row.name);
+  return similar_word(name, names);
+}
 
 std::string_view text_of_counter(std::string_view name) {
   const auto* const row = row_of(name);

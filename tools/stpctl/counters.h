@@ -10,6 +10,10 @@
 
 namespace stp::stpctl {
 
+// The counter of this name, which may be that of its metric (stp_bad_key_total). "": there is none.
+std::string_view counter_named(std::string_view name);
+// What may have been meant. "": nobody knows.
+std::string_view similar_counter(std::string_view name);
 // A short description of the counter, or "" if this version does not know it.
 std::string_view text_of_counter(std::string_view name);
 // Returns whether the counter counts dropped frames.

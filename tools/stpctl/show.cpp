@@ -262,7 +262,7 @@ void print_stats(const Options& options, const LinkCounters& of) {
   headings.emplace_back();
   Table table(headings);
   for (const auto& counter : of.counters) {
-    if (!options.all && counter.value == 0) continue;
+    if (!options.all && options.counters.empty() && counter.value == 0) continue;
     std::vector<std::string> cells{counter.name, std::to_string(counter.value)};
     for (std::size_t i = 0; i < shards; ++i)
       cells.push_back(counter.shards.empty() ? "-" : std::to_string(counter.shards[i]));
@@ -326,6 +326,17 @@ void show_users(const Options& options) {
   show_list<User>(options, "users", table_of_users, read_users);
 }
 
+namespace {
+
+bool is_asked(const Options& options, const CounterValue& counter) {
+  return options.counters.empty() ||
+         std::ranges::any_of(options.counters, [&](const std::string& name) {
+           return counter_named(name) == counter.name;
+         });
+}
+
+}  // namespace
+
 void show_stats(const Options& options) {
   std::vector<LinkCounters> all;
   Failures failures(options);
@@ -334,6 +345,8 @@ void show_stats(const Options& options) {
       DaemonClient daemon(socket, patience);
       auto link = read_link(daemon);
       auto counters = read_counters(daemon, link);
+      std::erase_if(counters,
+                    [&](const CounterValue& counter) { return !is_asked(options, counter); });
       auto users = options.prometheus ? read_users(daemon, link) : std::vector<User>{};
       all.push_back({std::move(link), std::move(counters), std::move(users)});
     });
@@ -351,12 +364,21 @@ void show_stats(const Options& options) {
 }
 
 void add_stats(cli::App& stats, Options& options) {
+  stats.add_option("COUNTER", options.counters, "Only these, also those that are 0")
+      ->expected(0, -1);
   stats.add_flag("--all", options.all, "Also list counters that are 0");
   stats.add_flag("--shards", options.shards, "Also show each shard of a link with queues=");
   stats.add_flag("--prometheus", options.prometheus, "Prometheus text exposition format");
 }
 
 std::string check_stats(const Options& options) {
+  for (const auto& name : options.counters)
+    if (counter_named(name).empty()) {
+      const std::string meant(similar_counter(name));
+      return "there is no counter " + name +
+             (meant.empty() ? ": 'stpctl stats --all' lists them"
+                            : "; did you mean " + meant + "?");
+    }
   return options.prometheus && options.json ? "use --json or --prometheus, not both" : "";
 }
 
