@@ -318,9 +318,12 @@ int resolve(Backend& backend, const Host& host, MacAddr& out) {
 }
 
 // The link knows its own addresses at once: an address for which it has to ask is another host's.
+// A UDP port that is not named is the link's own one here, not the one that peers usually have.
 int check_own(Backend& backend, const Host& host) {
   Places places;
-  auto error = find_places(backend, host, places);
+  auto here = host;
+  if (here.udp_port == 0 && !here.has_mac) here.udp_port = backend.udp_port();
+  auto error = find_places(backend, here, places);
   auto mac = places.station;
   for (const auto& place : places.all) {
     error = ask_station(backend, place, mac);

@@ -206,6 +206,21 @@ TEST(UdpLinks, WithAPortThatIsFreeTakeLocalhostForTheUsualOne) {
   EXPECT_EQ(mac, 0x0204'7f00'0001U) << "127.0.0.1 with port 8181";
 }
 
+// For who listens, there is no other port of the link than its own.
+TEST(UdpLinks, WithAPortThatIsFreeListenAtTheirAddressWithoutIt) {
+  for (const auto* const link : {"udp:127.0.0.1,port=0", "udp:,port=0"}) {
+    const UseLink use(link);
+    for (const auto* const name : {"127.0.0.1:3000", "localhost:3000", ":3000"}) {
+      const Endpoint endpoint(name);
+      EXPECT_EQ(endpoint.error(), 0)
+          << link << ' ' << name << ": " << st_strerror(endpoint.error());
+    }
+  }
+  const UseLink use("udp:127.0.0.1,port=0");
+  EXPECT_EQ(Endpoint("127.0.0.1/1:3000").error(), -EADDRNOTAVAIL);
+  EXPECT_EQ(Endpoint("127.0.0.2:3000").error(), -EADDRNOTAVAIL);
+}
+
 TEST(UdpLinks, TellWhichAddressesOfANameTheyHaveTried) {
   if (!has_ipv6()) GTEST_SKIP() << "no IPv6 here";
   addrinfo* found = nullptr;
