@@ -239,10 +239,12 @@ class FirstLook : public ::testing::Test {
 
 TEST_F(FirstLook, tells_of_what_is_missing_and_of_what_is_no_file) {
   EXPECT_EQ(look({"file", "-"}), "file -");
-  EXPECT_EQ(look({"file", "gone", "tree", "fifo"}),
-            "file; gone: cannot read it: No such file or directory"
-            "; tree: is a directory; send it and all that it holds with -r"
-            "; fifo: is no regular file; devices, sockets and FIFOs are not sent");
+  EXPECT_EQ(
+      look({"file", "gone", "tree", "fifo"}),
+      "file; gone: cannot read it: No such file or directory"
+      "; tree: is a directory; send it and all that it holds with -r"
+      "; fifo: is no regular file; devices, sockets and FIFOs are not sent; what comes out of "
+      "one is: stp-send - HOST:PORT <FILE");
 }
 
 TEST_F(FirstLook, with_trees_takes_directories_and_symbolic_links) {

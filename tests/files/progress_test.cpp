@@ -10,6 +10,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <stdexcept>
+
 #include "libst/os/unique_fd.h"
 
 namespace stp::files {
@@ -125,6 +128,25 @@ ProgressView half_way() {
   view.file = 3;
   view.files = 12;
   return view;
+}
+
+// As a dry run, whose output `head` reads.
+TEST(Progress, that_only_tells_ends_when_nobody_takes_it) {
+  EXPECT_EXIT(
+      {
+        const os::UniqueFd full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
+        ::dup2(full.get(), STDOUT_FILENO);
+        Progress progress("test", false);
+        progress.only_tells();
+        try {
+          progress.say("would send file");
+        } catch (const std::runtime_error& failure) {
+          std::fputs(failure.what(), stderr);
+          ::_exit(7);
+        }
+        ::_exit(0);
+      },
+      ::testing::ExitedWithCode(7), "cannot write to standard output: No space left on device$");
 }
 
 TEST(ProgressLine, has_everything_at_every_usual_width) {

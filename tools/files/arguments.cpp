@@ -39,9 +39,8 @@ std::string of_name(const Sending& sending) {
   if (sending.name->empty()) return "--name is empty; name the file at the receiver";
   if (!accepted_path(*sending.name))
     return "--name " + *sending.name +
-           ": no receiver has such a file; write a path below its directory, without slashes at "
-           "its "
-           "ends and without ..";
+           ": no receiver has such a file; write a path below its directory, of names of at most " +
+           std::to_string(kMaxNameLength) + " bytes, without slashes at its ends and without ..";
   if (sending.paths.size() == 1 || has_stream(sending)) return {};
   return "--name is for one FILE, and here are " + std::to_string(sending.paths.size()) +
          "; send them one by one";

@@ -29,6 +29,7 @@ std::string target_of(const TreeEntry& entry) {
 }
 
 constexpr char kNoFile[] = "is no regular file; devices, sockets and FIFOs are not sent";
+constexpr char kPipeIt[] = "; what comes out of one is: stp-send - HOST:PORT <FILE";
 
 void refuse_others(const struct stat& found) {
   if (S_ISDIR(found.st_mode))
@@ -111,6 +112,8 @@ FileReader FileReader::single(const std::string& path, const std::optional<std::
   FileReader reader;
   struct stat found {};
   if (::stat(path.c_str(), &found) != 0) throw unreadable(errno);
+  if (S_ISFIFO(found.st_mode) || S_ISCHR(found.st_mode))
+    throw FileFailure(std::string(kNoFile) + kPipeIt);
   refuse_others(found);
   reader.name_ = reader.path_ = path;
   reader.follow_ = true;

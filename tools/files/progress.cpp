@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -443,10 +444,10 @@ void Progress::say(const std::vector<std::string>& lines) {
   erase();
   for (const auto& line : lines) cli::print(line);
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return;
-  const auto error = errno;
+  const auto what = "cannot write to standard output: " + error_text(errno);
+  if (only_tells_) throw std::runtime_error(what);
   if (std::exchange(unwritten_, true)) return;
-  cli::say(program_, "cannot write to standard output: " + error_text(error) +
-                         "; files are still transferred");
+  cli::say(program_, what + "; files are still transferred");
 }
 
 bool Progress::could_say_all() {

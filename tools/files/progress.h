@@ -98,6 +98,8 @@ class Progress {
   void say(const std::vector<std::string>& lines);
   void say(const std::string& line) { say(std::vector{line}); }
   void complain(const std::string& line);
+  // What is said is all that the program does: say() throws when it cannot be written.
+  void only_tells() { only_tells_ = true; }
   // Everything that was said could be written. If not, that was complained of once.
   [[nodiscard]] bool could_say_all();
 
@@ -128,6 +130,7 @@ class Progress {
   Mutex mutex_;
   bool drawn_ STP_GUARDED_BY(mutex_) = false;
   bool unwritten_ STP_GUARDED_BY(mutex_) = false;
+  bool only_tells_ = false;
   bool end_ STP_GUARDED_BY(mutex_) = false;
   std::size_t drawn_columns_ STP_GUARDED_BY(mutex_) = 0;
   std::set<const Item*> items_ STP_GUARDED_BY(mutex_);

@@ -131,6 +131,7 @@ class FilterOptions {
 int send(const Sending& sending, bool quiet, bool has_input) {
   const Signals signals("stp-send");
   Progress progress("stp-send", quiet);
+  if (sending.dry) progress.only_tells();
   return progress.run(quiet, [&] {
     if (has_stream(sending) && !has_input)
       throw std::runtime_error("standard input is closed: " + error_text(EBADF) +
