@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "dpdk_port/udp/peers.h"
 
+#include <netinet/in.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -153,11 +155,21 @@ void Peers::use(Order::iterator entry, Kind kind, Time now) {
       "each entry is in one order");
 }
 
+namespace {
+
+// Without a call for the names that there are.
+bool is_same(const sockaddr_storage& a, const sockaddr_storage& b, socklen_t length) {
+  if (length == sizeof(sockaddr_in)) return std::memcmp(&a, &b, sizeof(sockaddr_in)) == 0;
+  if (length == sizeof(sockaddr_in6)) return std::memcmp(&a, &b, sizeof(sockaddr_in6)) == 0;
+  return std::memcmp(&a, &b, length) == 0;
+}
+
+}  // namespace
+
 const RecentSource::Station* RecentSource::heard(const sockaddr_storage& from, socklen_t length,
                                                  const OwnAddress& own, Time now) {
   length = std::min<socklen_t>(length, sizeof from);
-  if (holds(now) && length == length_ && std::memcmp(&from, &from_, length) == 0 &&
-      own == station_.own)
+  if (holds(now) && length == length_ && is_same(from, from_, length) && own == station_.own)
     return &station_;
   begin();
   const auto address = from_socket_address(reinterpret_cast<const sockaddr*>(&from));

@@ -256,7 +256,8 @@ int UdpReceiver::ask_for_plain(int fd) {
   const auto size = ::recv(fd, buffers_.at(0), kBufferSize, MSG_DONTWAIT);
   if (size < 0) return -1;
   const FavoredPeer::SocketName& peer = favored_.peer();
-  std::memcpy(&names_[0], &peer.name, peer.length);
+  // All of a name that may be long, without a call.
+  std::memcpy(&names_[0], &peer.name, sizeof(sockaddr_in6));
   messages_[0].msg_hdr.msg_namelen = peer.length;
   messages_[0].msg_hdr.msg_controllen = 0;
   messages_[0].msg_len = static_cast<unsigned>(size);
@@ -324,7 +325,10 @@ void UdpReceiver::add(Bytes datagram, const MacAddr& from, bool marked) {
   std::byte* const head = heads_.at(count_);
   std::byte* const body = wire::wrap_inline(own_, from, std::nullopt, false, 0, head);
   const Bytes first = datagram.first(std::min(datagram.size(), wire::kHeaderSize));
-  std::memcpy(body, first.data(), first.size());
+  if (first.size() == wire::kHeaderSize) [[likely]]
+    std::memcpy(body, first.data(), wire::kHeaderSize);
+  else
+    std::memcpy(body, first.data(), first.size());
   LoopedFrame& frame = frames_[count_];
   frame.head = {head, wire::kEthernetSize + first.size()};
   frame.attached = datagram.subspan(first.size());
@@ -486,6 +490,7 @@ class UdpPort final : public LinkPort {
   }
 
  private:
+  void look_around(Time now);
   [[nodiscard]] std::string doubt_about(const MacAddr& station, const std::string& host) const;
 
   const std::shared_ptr<UdpLink> link_;
@@ -501,12 +506,13 @@ class UdpPort final : public LinkPort {
 
 // Answers leave in the next turn, as on other links.
 unsigned UdpPort::turn(Engine& engine, Time now) {
+  // What waits to be sent goes first, unless this thread has been away.
+  const bool was_here = now - seen_ < kMillisecond;
   seen_ = now;
-  socket_.hear_again(now);
-  if (info_.shard == Crossing::kOwner) link_->look(now, favored_);
-  info_.interface = link_->interface();
-  routes_.turn(now, info_.interface);
-  favored_.look(now);
+  if (was_here)
+    routes_.turn(now, info_.interface);
+  else
+    look_around(now);
   unsigned moved = loopback_.deliver(engine, now);
   if (seat_) moved += seat_->deliver(engine, now);
   if (now >= engine.next_deadline()) {
@@ -518,11 +524,21 @@ unsigned UdpPort::turn(Engine& engine, Time now) {
   routes_.users_send();
   moved += sender_.run(engine, tap_, now);
   routes_.frames_come();
+  if (was_here) look_around(now);
   if (segments_ != socket_.segments()) {
     segments_ = socket_.segments();
     info_.driver = driver_of(socket_);
   }
   return moved + receiver_.run(engine, tap_, now, moved == 0);
+}
+
+// At what changes without the link: once in each turn.
+void UdpPort::look_around(Time now) {
+  socket_.hear_again(now);
+  if (info_.shard == Crossing::kOwner) link_->look(now, favored_);
+  info_.interface = link_->interface();
+  routes_.turn(now, info_.interface);
+  favored_.look(now);
 }
 
 std::string UdpPort::trouble_of(const MacAddr& station) const {
