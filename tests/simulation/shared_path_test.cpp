@@ -260,11 +260,14 @@ TEST(congestion, a_fast_path_is_used) {
   }
 }
 
-// What comes in a burst waits long before it fills such a path.
-// protocol: 13.11
+// What comes in a burst waits long before it fills such a path. The limit of bytes and the Slots
+// are the usual ones, which held an eighth of it.
+// protocol: 13.11, 13.23
 TEST(congestion, a_long_fast_path_is_used_though_bursts_wait_before_it_is_full) {
   for (auto path : {fast_path(10 * kFast, kTrip), fast_path(kFast, kLongTrip)}) {
     const auto round_trip = 2 * path.bottleneck.delay;
+    path.granted_limit = path.granted_most = 3 << 20;
+    path.slots = 192;
     path.bottleneck.codel = true;
     path.max_block = 20;
     path.length = 16 << 20;

@@ -122,7 +122,8 @@ HostConfig host(unsigned number, const SharedPath& path) {
   h.endpoint.bufsize = kSharedBufsize;
   h.endpoint.rx_bufx_count = h.endpoint.tx_bufx_count = kSharedBuffers;
   h.endpoint.recover = true;
-  h.endpoint.slots = h.endpoint.credits = 512;
+  h.endpoint.slots = path.slots;
+  h.endpoint.credits = 512;
   h.endpoint.connect_patience = 10 * kSecond;
   return h;
 }

@@ -61,6 +61,7 @@ struct SharedPath {
   unsigned max_stu = 10;  // exponents
   unsigned max_block = 14;
   std::uint32_t cts_window = 64;                      // Blocks that are granted at once
+  std::uint32_t slots = 512;                          // of each connection
   bool routed = false;                                // as in NodeConfig
   std::uint64_t granted_limit = 0, granted_most = 0;  // the same, of receivers
   bool greedy = false;                // receivers that grant without regard to the path

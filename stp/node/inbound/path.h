@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -278,6 +279,14 @@ class Path : public ListHook<HasRoom>, public TimerNode {
   void marked(Time now) { window_.marked(now); }
   [[nodiscard]] Time round_trip() const { return window_.round_trip(); }
   [[nodiscard]] Time length() const { return window_.length(); }
+  // What is granted along a long path comes over its length, not at once. It is charged as what
+  // comes in kAtOnce at most: this is the exponent by which it is divided.
+  // protocol: 13.23
+  static constexpr unsigned kMostSpread = 8;
+  [[nodiscard]] unsigned spread() const {
+    constexpr Time kAtOnce = 2 * kMillisecond;
+    return std::min(static_cast<unsigned>(std::bit_width(length() / kAtOnce)), kMostSpread);
+  }
   // Exponent of the Block that suits the window: an eighth of it, but a piece at least; four pieces
   // while nothing is known.
   // protocol: 13.13
@@ -370,9 +379,10 @@ class GrantAccount {
   GrantAccount() = default;
   // A frame takes one place at the receiver, however short it is. So the bytes of a connection with
   // STUs of 2^n bytes are charged `shorter` times doubled where the longest have 2^(n + shorter).
-  // protocol: 10.8
+  // Those that come over a long path are charged less.
+  // protocol: 10.8, 13.23
   GrantAccount(NodeGrants& node, std::uint64_t& owner, unsigned shorter = 0)
-      : node_(&node), owner_(&owner), shorter_(static_cast<std::uint8_t>(shorter)) {}
+      : node_(&node), owner_(&owner), shorter_(shorter & kMostExponent) {}
 
   // The bytes are also charged to `path`, as they are. There is none yet.
   Path& join(PathTable::Share path) {
@@ -382,14 +392,19 @@ class GrantAccount {
     return *path_;
   }
 
-  [[nodiscard]] std::uint64_t charge_of(std::uint64_t bytes) const { return bytes << shorter_; }
+  // Not 0 unless there are no bytes.
+  [[nodiscard]] std::uint64_t charge_of(std::uint64_t bytes) const {
+    const auto charge = bytes << shorter_;
+    return (charge >> spread_) + ((charge & ((std::uint64_t{1} << spread_) - 1)) != 0 ? 1 : 0);
+  }
 
   void grant(std::uint64_t bytes) {
-    const auto charge = charge_of(bytes);
+    if (path_ != nullptr && path_->spread() != spread_) charge_anew(path_->spread());
     if (fits_beyond(bytes)) {
+      node_->beyond += charge_of(beyond_ + bytes) - charge_of(beyond_);
       beyond_ += static_cast<std::uint32_t>(bytes);
-      node_->beyond += charge;
     }
+    const auto charge = charge_of(counted_ + bytes) - charge_of(counted_);
     counted_ += bytes;
     node_->charged += charge;
     *owner_ += charge;
@@ -406,7 +421,7 @@ class GrantAccount {
   // arrives. False: more than `most` would be silent.
   bool write_off(std::uint64_t most) {
     if (!forgotten_ && node_->silent + charge_of(counted_) > most) return false;
-    if (!forgotten_) node_->silent += charge_of(counted_);
+    if (!forgotten_) node_->silent += charge_of(silent_ + counted_) - charge_of(silent_);
     silent_ += take(counted_);
     return true;
   }
@@ -424,11 +439,11 @@ class GrantAccount {
     grant(bytes);
   }
   // The first STU of a Block of `bytes` has come `delay` after its CTS; 0: that is not known.
-  // The length of a path is no waiting.
-  // protocol: 10.24
+  // The length of a path is no waiting, and that of a long one has a window for what waits.
+  // protocol: 10.24, 13.23
   void began(std::uint64_t bytes, Time delay) {
     if (delay == 0 || node_->limit.is_fixed()) return;
-    if (delay <= kSoon + (path_ != nullptr ? path_->length() : 0)) {
+    if (spread_ != 0 || delay <= kSoon + (path_ != nullptr ? path_->length() : 0)) {
       const bool shows = prompt_.came_soon(bytes, counted_);
       const bool grows = node_->limit.came_soon(charge_of(bytes), charge_of(counted_));
       if (shows || grows) node_->look_again = true;
@@ -469,10 +484,24 @@ class GrantAccount {
   [[nodiscard]] bool fits_beyond(std::uint64_t bytes) const {
     return may_go_beyond(bytes) && charge_of(bytes) <= node_->room_beyond();
   }
+  // The path turns out to be longer or shorter than it was charged for.
+  void charge_anew(unsigned spread) {
+    const auto silent = forgotten_ ? 0 : silent_;
+    node_->charged -= charge_of(counted_);
+    node_->beyond -= charge_of(beyond_);
+    node_->silent -= charge_of(silent);
+    *owner_ -= charge_of(counted_);
+    spread_ = spread & kMostExponent;
+    node_->charged += charge_of(counted_);
+    node_->beyond += charge_of(beyond_);
+    node_->silent += charge_of(silent);
+    *owner_ += charge_of(counted_);
+    node_->look_again = true;
+  }
   // Returns `bytes`. The least limit is free first, for others. But what is beyond a limit that has
   // become smaller goes before that.
   std::uint64_t take(std::uint64_t bytes) {
-    const auto charge = charge_of(bytes);
+    const auto charge = charge_of(counted_) - charge_of(counted_ - bytes);
     STP_ASSERT(charge <= *owner_ && *owner_ <= node_->charged,
                "a connection's grants are in its owner's sum, and these in the Node's");
     STP_ASSERT(beyond_ <= counted_, "what stands beyond the least is a part of what is granted");
@@ -481,8 +510,8 @@ class GrantAccount {
       const auto others = counted_ - beyond_;
       const auto gone = too_much ? std::min<std::uint64_t>(bytes, beyond_)
                                  : bytes - std::min<std::uint64_t>(bytes, others);
+      node_->beyond -= charge_of(beyond_) - charge_of(beyond_ - gone);
       beyond_ -= static_cast<std::uint32_t>(gone);
-      node_->beyond -= charge_of(gone);
     }
     counted_ -= bytes;
     node_->charged -= charge;
@@ -498,8 +527,9 @@ class GrantAccount {
   }
   void leave_sum(std::uint64_t bytes) const {
     if (forgotten_) return;
-    STP_ASSERT(charge_of(bytes) <= node_->silent, "what is written off is in the Node's sum");
-    node_->silent -= charge_of(bytes);
+    const auto charge = charge_of(silent_) - charge_of(silent_ - bytes);
+    STP_ASSERT(charge <= node_->silent, "what is written off is in the Node's sum");
+    node_->silent -= charge;
   }
 
   NodeGrants* node_ = nullptr;
@@ -509,7 +539,8 @@ class GrantAccount {
   std::uint64_t silent_ = 0;   // in `silent`, or forgotten
   std::uint32_t beyond_ = 0;   // a part of `counted_`, and of `beyond` of the Node
   Promptness prompt_;
-  std::uint8_t shorter_ = 0;
+  static constexpr unsigned kMostExponent = 15;
+  std::uint8_t shorter_ : 4 = 0, spread_ : 4 = 0;
   bool forgotten_ = false;
 };
 

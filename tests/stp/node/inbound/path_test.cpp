@@ -597,6 +597,38 @@ TEST_F(GrantAccountTest, short_stus_are_charged_like_the_longest) {
   expect(0, 0);
 }
 
+// What comes over 20 ms: of 16 bytes one.
+// protocol: 13.23
+TEST_F(GrantAccountTest, what_comes_over_a_long_path_is_charged_less) {
+  constexpr Time kLength = 20 * kMillisecond;
+  PathTable paths;
+  GrantAccount far{node, owner};
+  auto& path = far.join(paths.find(MacAddr::from_u64(1), 1'024));
+  far.grant(1'000);
+  expect(1'000, 0);  // nobody knows yet how long it is
+  path.arrived(100, kLength, kLength);
+  far.settle(100);
+  expect(900, 0);
+  far.grant(500);
+  expect((1'400 + 15) / 16, 0);
+  EXPECT_EQ(far.charge_of(1'600), 100U);
+  far.settle(1);
+  expect((1'399 + 15) / 16, 0);
+  ASSERT_TRUE(far.write_off(100));
+  expect(0, (1'399 + 15) / 16);
+  far.grant(8);
+  expect(1, (1'399 + 15) / 16);  // no less than that, for something is outstanding
+  far.arrived();
+  far.settle(1'400);
+  expect(1, 0);
+  path.arrived(100, kMillisecond, 2 * kLength);  // it is shorter after all
+  far.grant(3);
+  expect(10, 0);
+  far.settle(10);
+  expect(0, 0);
+  EXPECT_EQ(far.outstanding(), 0U);
+}
+
 TEST_F(GrantAccountTest, what_a_silent_peer_owes_does_not_block_others_up_to_a_limit) {
   account.grant(100);
   second.grant(60);
