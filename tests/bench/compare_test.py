@@ -289,7 +289,7 @@ class HandOver(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertIn(words[0], done.stderr)
 
-    def test_cpus_copy_from_each_other(self):
+    def test_a_line_goes_from_cpu_to_cpu(self):
         self.assertGreater(measurements.between_cpus(Bench(os.path.dirname(BINARIES), 1)), 0)
 
 

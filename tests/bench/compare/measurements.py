@@ -226,7 +226,7 @@ def hand_over(bench, sleep=False):
 
 
 def between_cpus(bench):
-    """Bytes a second that one CPU of a measurement copies of what the other one has just written; None: not to be had."""
+    """How often a second a cache line goes from one CPU of a measurement to the other and back; None: not to be had."""
     try:
         return float(output_of(bench.tool("between_cpus")))
     except (Skipped, RuntimeError):

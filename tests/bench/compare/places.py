@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which values of a run may be compared. The host of a virtual machine decides where its CPUs are, and moves them at any
-time: what passes from one to the other, as in every measurement between two programs, takes two or three times as long where
-they share no cache. So each value comes with how fast one CPU copied from the other before and after it."""
+time: what passes from one to the other, as in every measurement between two programs, takes two to six times as long where
+they share no cache. So each value comes with how often a second a line went there and back before and after it."""
 
 import math
 
 
 def border(looks):
-    """The bytes a second that are between near CPUs and far ones. None: they have been in one place all the time."""
+    """What is between near CPUs and far ones. None: they have been in one place all the time."""
     found = [look for pair in looks for look in pair if look]
     if not found or max(found) < 2 * min(found):
         return None
