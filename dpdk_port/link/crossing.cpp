@@ -7,14 +7,43 @@
 #include <bit>
 #include <cstring>
 
+#ifdef __x86_64__
+#include <emmintrin.h>
+#endif
+
 #include "stp/base/assert.h"
 #include "stp/base/fetch_ahead.h"
 
 namespace stp::port {
+namespace {
+
+// Copies whole cache lines past the caches, for another processor that reads them next. An ordinary
+// write waits until that one has given its copy of the line away, which takes as long as the two
+// are apart, and few such writes can wait. One past the caches waits for nothing, and the reader
+// brings the line from memory. So it is for many lines: a single one comes later that way.
+// Both addresses are those of a line. Before another thread may read: finish_writes_past_caches().
+void write_past_caches(std::byte* to, const std::byte* from, std::size_t lines) {
+#ifdef __x86_64__
+  auto* at = reinterpret_cast<__m128i*>(to);
+  const auto* next = reinterpret_cast<const __m128i*>(from);
+  const auto* const end = next + lines * kCacheLine / sizeof(__m128i);
+  while (next < end) _mm_stream_si128(at++, _mm_load_si128(next++));
+#else
+  std::memcpy(to, from, lines * kCacheLine);
+#endif
+}
+
+// Stores that follow are not seen before what has been written past the caches.
+void finish_writes_past_caches() {
+#ifdef __x86_64__
+  _mm_sfence();
+#endif
+}
+
+}  // namespace
 
 FrameRing::FrameRing(std::size_t places, std::size_t room)
-    : buffers_(places, whole_cache_lines(room)),
-      heads_(places, sizeof(Head)),
+    : buffers_(places, whole_cache_lines(sizeof(Mark) + room + sizeof(LongLength))),
       count_(places),
       room_(room),
       free_(places) {
@@ -35,29 +64,47 @@ bool FrameRing::has_room(std::size_t frames) {
 
 bool FrameRing::push(Bytes head, Bytes rest, bool local) {
   // A NIC's buffers may hold longer frames than the MTU allows.
-  if (head.size() + rest.size() > room_) return false;
+  const std::size_t length = head.size() + rest.size();
+  if (length > room_) return false;
   if (free_ == 0 && (free_ = free_places()) == 0) return false;
-  const Head about{static_cast<std::uint32_t>(head.size() + rest.size()), local};
-  std::memcpy(head_of(pushed_), &about, sizeof about);
-  std::byte* const to = std::copy(head.begin(), head.end(), place(pushed_));
-  std::copy(rest.begin(), rest.end(), to);
+  std::byte* const to = place(pushed_);
+  if (length >= kLong) {
+    const auto whole = static_cast<LongLength>(length);
+    std::memcpy(long_length(to), &whole, sizeof whole);
+  }
+  write(to, static_cast<Mark>(std::min<std::size_t>(length, kLong) | (local ? kLocal : 0)), head,
+        rest);
   ++pushed_;
   --free_;
   return true;
 }
 
+void FrameRing::write(std::byte* place, Mark mark, Bytes head, Bytes rest) const {
+  const auto put_together = [&](std::byte* to) {
+    std::memcpy(to, &mark, sizeof mark);
+    std::byte* const behind = std::copy(head.begin(), head.end(), to + sizeof mark);
+    std::copy(rest.begin(), rest.end(), behind);
+  };
+  const std::size_t length = sizeof mark + head.size() + rest.size();
+  if (length > kShort || not_published() < kThroughCaches) return put_together(place);
+  alignas(kCacheLine) std::array<std::byte, kShort> lines;
+  put_together(lines.data());
+  write_past_caches(place, lines.data(), whole_cache_lines(length) / kCacheLine);
+}
+
 bool FrameRing::publish() {
-  if (sent_.load(std::memory_order_relaxed) == pushed_) return false;
+  const auto count = not_published();
+  if (count == 0) return false;
+  if (count > kThroughCaches) finish_writes_past_caches();
   sent_.store(pushed_, std::memory_order_seq_cst);
   fetch_places_ahead();
   return true;
 }
 
 // The receiver's caches have what it has read there. What it may still read stays with it.
-void FrameRing::fetch_places_ahead() {
-  fetched_ = std::max(fetched_, pushed_);
-  for (const auto end = pushed_ + std::min(free_, kAhead); fetched_ < end; ++fetched_)
-    fetch_line_to_write(place(fetched_));
+void FrameRing::fetch_places_ahead() const {
+  for (std::size_t i = 0; i < std::min(free_, kThroughCaches); ++i)
+    fetch_line_to_write(place(pushed_ + i));
 }
 
 bool FrameRing::may_go_on() const {
@@ -67,9 +114,12 @@ bool FrameRing::may_go_on() const {
 FrameRing::Entry FrameRing::at(std::size_t index) const {
   STP_ASSERT(index < waiting(), "a frame that is read waits");
   const auto number = received_.load(std::memory_order_relaxed) + index;
-  Head about;
-  std::memcpy(&about, head_of(number), sizeof about);
-  return {Bytes(place(number), about.length), about.local};
+  std::byte* const from = place(number);
+  Mark mark = 0;
+  std::memcpy(&mark, from, sizeof mark);
+  LongLength length = mark & kLong;
+  if (length == kLong) std::memcpy(&length, long_length(from), sizeof length);
+  return {Bytes(from + sizeof mark, length), (mark & kLocal) != 0};
 }
 
 void FrameRing::fetch_ahead(std::size_t frames) const {

@@ -57,32 +57,37 @@ class FrameRing {
 
  private:
   friend struct FrameRingLayout;  // a test
-  // Of each place, in lines of their own: so a frame of up to a line takes no second one.
-  struct Head {
-    std::uint32_t length;
-    bool local;
-  };
-  // Places that the sender brings into its caches before it fills them.
-  static constexpr std::size_t kAhead = kBurst;
+  // What stands before the frame in its place, so that one of up to 62 bytes takes one line: its
+  // length, and whether it is local. The length from kLong on stands at the end of the place.
+  using Mark = std::uint16_t;
+  using LongLength = std::uint32_t;
+  static constexpr Mark kLocal = 0x8000, kLong = 0x7fff;
+  // So many frames that are published together are written through the caches, into lines brought
+  // there before. Further short ones are written past the caches.
+  static constexpr std::size_t kThroughCaches = 8, kShort = 2 * kCacheLine;
 
-  void fetch_places_ahead();
+  void write(std::byte* place, Mark mark, Bytes head, Bytes rest) const;
+  void fetch_places_ahead() const;
   [[nodiscard]] std::size_t free_places() const {
     return count_ - (pushed_ - received_.load(std::memory_order_seq_cst));
   }
   [[nodiscard]] std::byte* place(std::size_t number) const {
     return buffers_.at(number & (count_ - 1));
   }
-  [[nodiscard]] std::byte* head_of(std::size_t number) const {
-    return heads_.at(number & (count_ - 1));
+  [[nodiscard]] std::byte* long_length(std::byte* place) const {
+    return place + buffers_.room() - sizeof(LongLength);
+  }
+  [[nodiscard]] std::size_t not_published() const {
+    return pushed_ - sent_.load(std::memory_order_relaxed);
   }
 
-  FrameBuffers buffers_, heads_;
+  FrameBuffers buffers_;
   const std::size_t count_, room_;
-  // The sender's.
+  // The sender's. The receiver looks at the first line in each of its turns, so what the sender
+  // writes in each of its own stands in another one.
   alignas(kCacheLine) std::atomic<std::size_t> sent_{0};  // frames published, ever
-  std::size_t pushed_ = 0;                                // published or not
+  alignas(kCacheLine) std::size_t pushed_ = 0;            // published or not
   std::size_t free_ = 0;                                  // at the last check
-  std::size_t fetched_ = 0;                               // the first place not brought ahead
   bool waits_ = false;                                    // there was no room at that check
   // The receiver's.
   alignas(kCacheLine) std::atomic<std::size_t> received_{0};

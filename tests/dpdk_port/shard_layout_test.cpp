@@ -17,8 +17,10 @@ constexpr std::size_t line(std::size_t offset) {
 }
 
 struct FrameRingLayout {
+  // The receiver looks at sent_ in each turn. What the sender writes in each of its own is apart.
+  static_assert(line(offsetof(FrameRing, pushed_)) > line(offsetof(FrameRing, sent_)));
+  static_assert(line(offsetof(FrameRing, pushed_)) == line(offsetof(FrameRing, waits_)));
   // The sender writes its own positions, the receiver its own.
-  static_assert(line(offsetof(FrameRing, sent_)) == line(offsetof(FrameRing, waits_)));
   static_assert(line(offsetof(FrameRing, received_)) > line(offsetof(FrameRing, waits_)));
   static_assert(line(offsetof(FrameRing, stalled_)) > line(offsetof(FrameRing, received_)));
   // What both only read stands on no line that one of them writes.

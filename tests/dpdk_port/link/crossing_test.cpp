@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -149,6 +150,47 @@ TEST_F(Ring, TakesNoMoreThanItHasPlacesFor) {
   ring.release(1);
   EXPECT_TRUE(ring.push(make_bytes(10, 1), {}, false));
   EXPECT_FALSE(ring.push(make_bytes(10, 1), {}, false));
+}
+
+// Many are written another way than few, short ones by whole lines.
+TEST(FullRing, FramesThatArePublishedTogetherComeOutAsTheyWentIn) {
+  constexpr unsigned kMany = 256;
+  FrameRing ring(kMany, kMany);
+  for (unsigned round = 0; round < 2; ++round) {
+    for (unsigned i = 0; i < kMany; ++i) {
+      const auto head = std::min(i, 54U);
+      ASSERT_TRUE(ring.push(make_bytes(head, i), make_bytes(i - head, 100 + i), i % 3 == 0));
+    }
+    ASSERT_TRUE(ring.publish());
+    ASSERT_EQ(ring.waiting(), kMany);
+    for (unsigned i = 0; i < kMany; ++i) {
+      const auto head = std::min(i, 54U);
+      const FrameRing::Entry entry = ring.at(i);
+      ASSERT_EQ(Frame(entry.frame.begin(), entry.frame.end()),
+                join(make_bytes(head, i), make_bytes(i - head, 100 + i)))
+          << i << " bytes";
+      EXPECT_EQ(entry.local, i % 3 == 0);
+    }
+    ring.release(kMany);
+  }
+}
+
+TEST(LongFrames, KeepTheirLength) {
+  constexpr std::size_t kLongest = 65'640;
+  FrameRing ring(4, kLongest);
+  for (const std::size_t length :
+       {std::size_t{32'766}, std::size_t{32'767}, std::size_t{32'768}, kLongest}) {
+    for (const bool local : {false, true}) {
+      const Frame frame = make_bytes(length, 7);
+      ASSERT_TRUE(ring.push(frame, {}, local));
+      ring.publish();
+      const FrameRing::Entry entry = ring.at(0);
+      EXPECT_EQ(entry.frame.size(), length);
+      EXPECT_TRUE(std::equal(entry.frame.begin(), entry.frame.end(), frame.begin(), frame.end()));
+      EXPECT_EQ(entry.local, local);
+      ring.release(1);
+    }
+  }
 }
 
 // A NIC may receive more than the MTU. The next place in the ring belongs to another frame.
