@@ -310,6 +310,18 @@ std::optional<Address> unpack_request(std::vector<std::byte>& data, std::uint32_
   return peer;
 }
 
+const char* why_other_kind(const std::vector<std::byte>& data, std::uint32_t magic) {
+  std::uint32_t first = 0;
+  if (data.size() < sizeof first) return nullptr;
+  std::memcpy(&first, data.data(), sizeof first);
+  if (first != htonl(magic)) return nullptr;
+  return magic == kCmMagic
+             ? "it is one of FI_EP_MSG, as ofi_rxm has, and this is FI_EP_RDM of stp itself: both "
+               "programs leave ofi_rxm out (FI_PROVIDER=^ofi_rxm), or none"
+             : "it is FI_EP_RDM of stp itself, and this is one of FI_EP_MSG, as ofi_rxm has: both "
+               "programs leave ofi_rxm out (FI_PROVIDER=^ofi_rxm), or none";
+}
+
 // ---- address vectors ----
 
 namespace {

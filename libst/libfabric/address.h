@@ -130,6 +130,9 @@ inline constexpr std::uint16_t kCmVersion = 1, kCmIpv6 = 1, kCmUdpPort = 2;
 // Removes the header. nullopt: the requester is not an endpoint of this provider.
 [[nodiscard]] std::optional<Address> unpack_request(std::vector<std::byte>& data,
                                                     std::uint32_t magic = kCmMagic);
+// Why an endpoint rejects a request that unpack_request() has refused: it is of the other kind,
+// whose requests begin with `magic`. nullptr: it is of neither.
+const char* why_other_kind(const std::vector<std::byte>& data, std::uint32_t magic);
 
 // Of FI_EP_RDM: numbers for the addresses of peers, in the order of insertion.
 class Av : public fid_av {

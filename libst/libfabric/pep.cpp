@@ -179,7 +179,10 @@ void Pep::requested(stm_connection_t connection) {
   auto peer = unpack_request(data);
   if (peer) peer = link_.canonical_from_peer(*peer);
   if (!peer) {
-    inform_seldom(++rejected_, "who asks to connect is rejected", "it is no endpoint of FI_EP_MSG");
+    const auto* const other = why_other_kind(data, kMagic);
+    const auto tell = other != nullptr ? warn_seldom : inform_seldom;
+    tell(++rejected_, "who asks to connect is rejected",
+         other != nullptr ? other : "it is no endpoint of FI_EP_MSG");
     stm_reject(connection, nullptr, 0);
     return;
   }

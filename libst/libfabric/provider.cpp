@@ -53,6 +53,12 @@ void inform_seldom(std::uint64_t count, const std::string& what, const std::stri
   inform(FI_LOG_EP_CTRL, what + " (" + std::to_string(count) + " so far): " + why);
 }
 
+void warn_seldom(std::uint64_t count, const std::string& what, const std::string& why) {
+  if (!is_told(count)) return;
+  FI_WARN(&provider, FI_LOG_EP_CTRL, "%s (%llu so far): %s\n", what.c_str(),
+          static_cast<unsigned long long>(count), why.c_str());
+}
+
 int explain(fi_log_subsys subsystem, const std::string& what, int status) {
   // A program tells the number alone, and that does not name what is used up.
   if (status == -EDQUOT) return complain(subsystem, what, status);

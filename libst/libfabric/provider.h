@@ -24,6 +24,7 @@ extern fi_provider provider;
 void inform(fi_log_subsys subsystem, const std::string& text);
 // The same, of something that strangers can cause: of the first ten times, then of each that
 // doubles `count`, which is the number so far. So they do not fill the log.
+void warn_seldom(std::uint64_t count, const std::string& what, const std::string& why);
 void inform_seldom(std::uint64_t count, const std::string& what, const std::string& why);
 // Logs as inform() does, with the managed API's text for this thread's last error. Of what is used
 // up it warns: the text names it, with the limit and the remedy. Returns the libfabric error,

@@ -158,6 +158,11 @@ TEST_F(EpPeer, WhoAnnouncesAndNeverSendsKeepsOneReceive) {
 // They fill no log.
 TEST_F(EpPeer, ThoseWhoAskAndAreNoEndpointsAreRejected) {
   const Log log;
+  stranger_.ask(port_, 0x53544652);  // FI_EP_RDM's
+  EXPECT_TRUE(becomes_true([&] {
+    stranger_.progress();
+    return log.says("<warn> who asks to connect is rejected (1 so far): it is FI_EP_RDM of stp");
+  }));
   EXPECT_TRUE(becomes_true([&] {
     stranger_.ask(port_, kMagic + 5);
     stranger_.progress();

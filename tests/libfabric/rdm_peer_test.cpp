@@ -22,8 +22,12 @@ namespace {
 
 using namespace rdm_stranger;
 
-TEST_F(RdmPeer, WhoIsNoEndpointIsRejected) {
+// Of two programs, one has ofi_rxm. They would wait for each other and nobody would know why.
+TEST_F(RdmPeer, WhoIsAnEndpointOfTheOtherKindIsRejectedWithAWarning) {
+  const Log log;
   EXPECT_EQ(stranger_.connect(b_->name(), 0x53544649), STM_REFUSED);  // FI_EP_MSG's
+  EXPECT_TRUE(
+      log.says("<warn> who asks to connect is rejected (1 so far): it is one of FI_EP_MSG"));
 }
 
 TEST_F(RdmPeer, AMessageShorterThanAHeaderEndsTheConnection) {

@@ -189,16 +189,18 @@ void Endpoint::requested(stm_connection_t connection) {
   auto data = cm_data_of(connection);
   auto peer = unpack_request(data, kMagic);
   if (peer) peer = link_.canonical_from_peer(*peer);
+  const auto* const other = peer ? nullptr : why_other_kind(data, kCmMagic);
   const auto host = places_.of(managed::host_of(connection));
   const auto why = [&]() -> const char* {
     if (closing_) return "the endpoint is being closed";
-    if (!peer) return "it is no endpoint of FI_EP_RDM";
+    if (!peer) return other != nullptr ? other : "it is no endpoint of FI_EP_RDM";
     if (!places_.is_free(*host, {incoming_.size(), matching_.left_bytes()}))
       return "too many peers send to the endpoint, or its host has many of the places";
     return nullptr;
   }();
   const auto reject = [&](const char* reason) {
-    inform_seldom(++rejected_, "who asks to connect is rejected", reason);
+    const auto tell = other != nullptr ? warn_seldom : inform_seldom;
+    tell(++rejected_, "who asks to connect is rejected", reason);
     stm_reject(connection, nullptr, 0);
   };
   if (why != nullptr) return reject(why);
