@@ -130,7 +130,11 @@ class NodeEngine final : public Engine {
     return node_.transmit(frames, now);
   }
   void transmitted(std::span<const TxToken> tokens) override {
-    for (const TxToken& token : tokens) node_.transmitted(token);
+    // Mostly those of one connection's memory.
+    for (std::size_t i = 0, end = 0; i < tokens.size(); i = end) {
+      for (end = i + 1; end < tokens.size() && tokens[end] == tokens[i];) ++end;
+      node_.transmitted(tokens[i], static_cast<std::uint32_t>(end - i));
+    }
   }
   [[nodiscard]] Time next_deadline() const override { return node_.next_deadline(); }
   void expire(Time now) override { node_.expire(now); }

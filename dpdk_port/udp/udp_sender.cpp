@@ -150,14 +150,19 @@ unsigned UdpSender::take(Engine& engine, Tap* tap, Time now) {
       loop(frame);
       continue;
     }
-    waiting_.push_back({to,
-                        !frame.for_stranger,
-                        frame.presence,
-                        frame.may_be_marked,
-                        {{payload.data(), payload.size()},
-                         {const_cast<std::byte*>(frame.attached.data()), frame.attached.size()}},
-                        payload.data() + payload.size(),
-                        frame.token});
+    // One field after the other: to copy what has just been written is slow.
+    Datagram& each = waiting_.emplace_back();
+    each.to = to;
+    each.connected = !frame.for_stranger;
+    each.presence = frame.presence;
+    each.may_be_marked = frame.may_be_marked;
+    each.pieces[0].iov_base = payload.data();
+    each.pieces[0].iov_len = payload.size();
+    each.pieces[1].iov_base = const_cast<std::byte*>(frame.attached.data());
+    each.pieces[1].iov_len = frame.attached.size();
+    each.end = payload.data() + payload.size();
+    each.token.vc = frame.token.vc;
+    each.token.region = frame.token.region;
   }
   if (socket_.segments()) bring_together();
   return static_cast<unsigned>(count);
@@ -275,13 +280,9 @@ std::size_t UdpSender::send_run(std::span<Datagram> run, Time now) {
   const std::size_t settled =
       is_crowded(run, now) ? send_crowded(run, now) : send_to(to_->address, run, now);
   if (settled > 0) {
-    const auto head_of = [](const Datagram& each) {
-      const iovec& first = each.pieces[0];
-      return Bytes(static_cast<const std::byte*>(first.iov_base), first.iov_len);
-    };
-    const auto asks = [&](const Datagram& each) { return UdpWays::asks_for_long(head_of(each)); };
-    if (!UdpWays::begins(head_of(run.front()))) ways_.sent(run.front().to, run.front().size(), now);
-    if (std::ranges::any_of(run.first(settled), asks)) ways_.asked(run.front().to, now);
+    const Datagram& first = run.front();
+    if (!UdpWays::begins(first.head())) ways_.sent(first.to, first.size(), now);
+    if (asks_for_long(run.first(settled))) ways_.asked(first.to, now);
     full_since_ = kNever;
     return settled;
   }
@@ -294,6 +295,14 @@ std::size_t UdpSender::send_run(std::span<Datagram> run, Time now) {
   if (now - full_since_ < kPatience) return 0;
   counters_.dropped += run.size();
   return run.size();
+}
+
+// Of a run: all but the last one are as long as the first, and what asks is short.
+bool UdpSender::asks_for_long(std::span<const Datagram> run) {
+  constexpr std::size_t kLongest = wire::kHeaderSize + wire::kOptionSize;
+  if (run.front().size() > kLongest) run = run.last(1);
+  return std::ranges::any_of(
+      run, [](const Datagram& each) { return UdpWays::asks_for_long(each.head()); });
 }
 
 bool UdpSender::is_crowded(std::span<const Datagram> run, Time now) {
@@ -439,20 +448,31 @@ std::size_t UdpSender::give_up(int error, const InternetAddress& to, std::span<D
 
 // Lists what a call sends. Returns the number of pieces.
 std::size_t UdpSender::list_pieces(std::span<const Datagram> run) {
-  std::size_t count = 0, bytes = 0;
-  const bool gathers = run.front().size() <= kGathered;
+  if (run.front().size() <= kGathered) {
+    pieces_[0] = {gathered_.data(), gather(run)};
+    return 1;
+  }
+  std::size_t count = 0;
   for (const Datagram& each : run)
-    for (const iovec& piece : each.pieces) {
-      if (piece.iov_len == 0) continue;
-      if (gathers)
-        std::memcpy(&gathered_[bytes], piece.iov_base, piece.iov_len);
-      else
-        pieces_[count++] = piece;
-      bytes += piece.iov_len;
-    }
-  if (!gathers) return count;
-  pieces_[0] = {gathered_.data(), bytes};
-  return 1;
+    for (const iovec& piece : each.pieces)
+      if (piece.iov_len != 0) pieces_[count++] = piece;
+  return count;
+}
+
+// Copies what a call sends behind each other. Returns how long it is.
+std::size_t UdpSender::gather(std::span<const Datagram> run) {
+  std::byte* to = gathered_.data();
+  for (const Datagram& each : run) {
+    const auto& [head, rest] = each.pieces;
+    if (head.iov_len == wire::kHeaderSize) [[likely]]
+      std::memcpy(to, head.iov_base, wire::kHeaderSize);  // without a call
+    else
+      std::memcpy(to, head.iov_base, head.iov_len);
+    to += head.iov_len;
+    if (rest.iov_len != 0) std::memcpy(to, rest.iov_base, rest.iov_len);
+    to += rest.iov_len;
+  }
+  return static_cast<std::size_t>(to - gathered_.data());
 }
 
 // What the kernel is told besides the data and the address. Returns how long it is.

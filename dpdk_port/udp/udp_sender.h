@@ -55,6 +55,9 @@ class UdpSender {
     iovec pieces[2];
     std::byte* end;  // of what was built here: there is room for the rest of the frame
     TxToken token;
+    [[nodiscard]] Bytes head() const {
+      return {static_cast<const std::byte*>(pieces[0].iov_base), pieces[0].iov_len};
+    }
     [[nodiscard]] std::size_t size() const { return pieces[0].iov_len + pieces[1].iov_len; }
     // Whether both may leave in one call, but for their length.
     [[nodiscard]] bool goes_with(const Datagram& other) const {
@@ -70,6 +73,7 @@ class UdpSender {
   std::size_t next_run();
   void choose_socket(std::span<const Datagram> run);
   bool says_own();
+  static bool asks_for_long(std::span<const Datagram> run);
   [[nodiscard]] bool is_crowded(std::span<const Datagram> run, Time now);
   std::size_t send_crowded(std::span<Datagram> run, Time now);
   int ask(std::span<Datagram> first, UdpSocket& socket, Time now);
@@ -80,6 +84,7 @@ class UdpSender {
   std::size_t settle(int error, const InternetAddress& to, std::span<Datagram> run, Time now);
   std::size_t give_up(int error, const InternetAddress& to, std::span<Datagram> run, Time now);
   std::size_t list_pieces(std::span<const Datagram> run);
+  std::size_t gather(std::span<const Datagram> run);
   std::size_t begin_control(const Datagram& first);
   int send_joined(std::span<Datagram> run);
   int send_singly(std::span<Datagram> run);

@@ -21,6 +21,8 @@ constexpr std::size_t kTurn = 16, kWorkOfTurn = 64;
 // faster than the Node empties them.
 constexpr std::size_t kWorkOfCall = 256;  // units of 64 steps
 constexpr std::size_t kMinFrame = wire::kEthernetSize + wire::kMinPayload;
+// What is before the STU of a frame in Ethernet II without a tag.
+constexpr std::size_t kHead = wire::kEthernetSize + wire::kHeaderSize;
 
 }  // namespace
 
@@ -208,10 +210,13 @@ inline void FrameSender::finish_request(Vc& vc) {
       build_stu(vc, frame);
     else
       build_control(vc, frame);
-    if (frame.head_length == 0)
+    if (frame.head_length == 0) {
       --count;  // its memory has been unmapped
-    else
+    } else {
       VcEndings::progress(vc, now);
+      if (vc.is_sending && count < frames.size()) [[unlikely]]
+        count += build_alike(vc, frame, frames.subspan(count));
+    }
   }
   if (untold) tell_room(vc);
   use_.turns.enter(vc);
@@ -383,7 +388,7 @@ wire::Header FrameSender::stu_header(Vc& vc, std::uint64_t at, bool last) {
 }
 
 // The frame reads memory of that mapped region until its token is returned.
-void FrameSender::attach(Vc& vc, TxFrame& frame, RegionId region_id) {
+[[gnu::always_inline]] inline void FrameSender::attach(Vc& vc, TxFrame& frame, RegionId region_id) {
   use_.memory.attach(region_id);
   frame.token = {vc.id, region_id};
   ++vc.attached;
@@ -442,6 +447,52 @@ void FrameSender::attach(Vc& vc, TxFrame& frame, RegionId region_id) {
   if (last) finish_request(vc);
 }
 
+// The STUs behind `first` in its Block whose heads differ from that one's in number and place only:
+// whole ones, but the last, of the same memory. Returns how many.
+[[gnu::noinline]] std::size_t FrameSender::build_alike(Vc& vc, const TxFrame& first,
+                                                       std::span<TxFrame> frames) {
+  auto& sending = vc.sending;
+  const auto& entry = sending.entry;
+  const auto size = std::size_t{1} << vc.send_stu_log2;
+  const auto left = entry.length - sending.done;
+  if (left <= size || sending.source != Sending::Source::kUser || first.attached.size() != size ||
+      first.head_length != kHead || vc.endpoint->config.checksum)
+    return 0;
+  const auto& source = vc.endpoint->transmit;
+  const auto most = std::min<std::uint64_t>(frames.size(), (left - 1) / size);
+  const auto from = Address{entry.bufx, entry.offset}.linear(source.bufsize()) + sending.done;
+  RegionId region = kNoneId;
+  const auto memory = source.run(from, most * size, region);
+  const auto count = memory.size() / size;
+  if (count == 0 || region != first.token.region) return 0;
+  auto at = Address{entry.header.bufx, entry.header.offset}.linear(vc.peer_bufsize) + sending.done;
+  for (std::size_t i = 0; i < count; ++i, at += size) {
+    auto& frame = frames[i];
+    std::memcpy(frame.head, first.head, kHead);
+    auto* const header = frame.head + wire::kEthernetSize;
+    const auto to = Address::from_linear(at, vc.peer_bufsize);
+    wire::store16(header + wire::at::kParam, static_cast<std::uint16_t>(sending.stu_num++));
+    wire::store32(header + wire::at::kBufx, to.bufx);
+    wire::store32(header + wire::at::kOffset, to.offset);
+    frame.head_length = kHead;
+    frame.attached = memory.subspan(i * size, size);
+    frame.token = first.token;
+    frame.for_stranger = false;
+    frame.presence = first.presence;
+    frame.may_be_marked = first.may_be_marked;
+  }
+  work::count("frames sent", count);
+  use_.memory.attach(region, static_cast<std::uint32_t>(count));
+  vc.attached += static_cast<std::uint32_t>(count);
+  use_.common.counters.add(Counter::kTxStus, count);
+  use_.common.counters.add(Counter::kTxDataBytes, count * size);
+  use_.common.counters.add(Counter::kTxFrames, count);
+  use_.common.counters.add(Counter::kTxBytes, count * (kHead + size));
+  vc.traffic.tx_data_bytes += count * size;
+  sending.done += count * size;
+  return count;
+}
+
 // Builds one frame. `payload` may already be in the frame, after the place of the head.
 void FrameSender::emit(TxFrame& frame, const MacAddr& dst, const wire::Header& header,
                        bool checksum, Bytes payload, Bytes append, bool attach) {
@@ -478,13 +529,21 @@ void FrameSender::pad(TxFrame& frame, std::size_t length) {
   frame.head_length = length;
 }
 
-void FrameSender::transmitted(const TxToken& token) {
-  if (token.region == kNoneId || !use_.memory.detach(token.region)) return;
+// So many frames no longer read what they had attached.
+[[gnu::always_inline]] inline void FrameSender::let_go(const TxToken& token, std::uint32_t frames) {
+  if (token.region == kNoneId || !use_.memory.detach(token.region, frames)) return;
   auto* const vc = use_.vcs.find(token.vc);
-  if (vc == nullptr) return use_.endings.left_behind(token.vc);
-  if (vc->attached == 0 || --vc->attached > 0) return;
+  if (vc == nullptr) return use_.endings.left_behind(token.vc, frames);
+  if (vc->attached < frames || (vc->attached -= frames) > 0) return;
   vc->channel.complete(vc->channel.taken());
   use_.wake_ups.touch_room(*vc);
+}
+
+void FrameSender::transmitted(const TxToken& token) {
+  let_go(token, 1);
+}
+void FrameSender::transmitted(const TxToken& token, std::uint32_t frames) {
+  let_go(token, frames);
 }
 
 // Fast path for the most common request: a Block of one STU, from contiguous memory, over a
@@ -493,9 +552,6 @@ void FrameSender::transmitted(const TxToken& token) {
 // repeats all checks.
 
 namespace {
-
-// Of a frame in Ethernet II.
-constexpr std::size_t kHead = wire::kEthernetSize + wire::kHeaderSize;
 
 // A word needs no call.
 void copy_stu(Bytes stu, std::byte* to) {

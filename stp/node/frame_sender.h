@@ -73,8 +73,10 @@ class FrameSender {
     return 0;
   }
   void transmitted(const TxToken& token);
+  void transmitted(const TxToken& token, std::uint32_t frames);
 
  private:
+  void let_go(const TxToken& token, std::uint32_t frames);
   std::size_t send(std::span<TxFrame> frames, Time now);
   std::size_t send_answers(std::span<TxFrame> frames);
   std::size_t send_held(std::span<TxFrame> frames, Time now);
@@ -98,6 +100,7 @@ class FrameSender {
   void emit_control(Vc& vc, const SendEntry& entry, const wire::Header& h, TxFrame& frame);
   void attach(Vc& vc, TxFrame& frame, RegionId region_id);
   void build_stu(Vc& vc, TxFrame& frame);
+  std::size_t build_alike(Vc& vc, const TxFrame& first, std::span<TxFrame> frames);
   static wire::Header stu_header(Vc& vc, std::uint64_t at, bool last);
   static bool gather(const BufxRange& source, std::uint64_t from, std::size_t length,
                      std::byte* to);

@@ -195,6 +195,11 @@ void Node::transmitted(const TxToken& token) {
   impl_->sender.transmitted(token);
   impl_->wake_ups.flush(impl_->common.seen);
 }
+void Node::transmitted(const TxToken& token, std::uint32_t frames) {
+  work::Call const call("Node::transmitted");
+  impl_->sender.transmitted(token, frames);
+  impl_->wake_ups.flush(impl_->common.seen);
+}
 Time Node::next_deadline() const {
   return impl_->expiry.next_deadline();
 }

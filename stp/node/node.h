@@ -154,6 +154,7 @@ inline constexpr std::uint8_t kData = 1, kGet = 2, kFetchOp = 4, kAll = 7;
 struct TxToken {
   VcId vc = kNoneId;
   RegionId region = kNoneId;  // kNoneId: nothing attached, no need to give the token back
+  friend bool operator==(const TxToken&, const TxToken&) = default;
 };
 // Whether the station of a frame is there.
 enum class Presence : std::uint8_t {
@@ -252,6 +253,8 @@ class Node {
   void receive_apart(std::span<const LoopedFrame> burst, Time now);
   std::size_t transmit(std::span<TxFrame> frames, Time now);
   void transmitted(const TxToken& token);
+  // The same of so many frames that had one token.
+  void transmitted(const TxToken& token, std::uint32_t frames);
   [[nodiscard]] Time next_deadline() const;
   void expire(Time now);
   // Call when nothing has arrived lately: wakes at once the users whose wake-up was delayed to save

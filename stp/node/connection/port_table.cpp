@@ -80,9 +80,10 @@ void PortTable::keep(std::unique_ptr<Vc> vc) {
   kept_.emplace(id, std::move(vc));
 }
 
-std::unique_ptr<Vc> PortTable::left_behind(VcId id) {
+std::unique_ptr<Vc> PortTable::left_behind(VcId id, std::uint32_t frames) {
   const auto found = kept_.find(id);
-  if (found == kept_.end() || --found->second->attached > 0) return nullptr;
+  if (found == kept_.end() || found->second->attached < frames) return nullptr;
+  if ((found->second->attached -= frames) > 0) return nullptr;
   return std::move(kept_.extract(found).mapped());
 }
 

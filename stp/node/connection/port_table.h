@@ -54,7 +54,7 @@ class PortTable {
   // Keeps an ended connection while frames still read its user's memory.
   void keep(std::unique_ptr<Vc> vc);
   // One such frame has left. Returns the connection if it was the last one.
-  std::unique_ptr<Vc> left_behind(VcId id);
+  std::unique_ptr<Vc> left_behind(VcId id, std::uint32_t frames = 1);
 
  private:
   void grow();

@@ -325,8 +325,8 @@ bool VcEndings::leave_backlog(Vc& vc) {
   return true;
 }
 
-[[gnu::noinline]] void VcEndings::left_behind(VcId id) {
-  if (const auto gone = use_.vcs.left_behind(id)) let_go(*gone);
+[[gnu::noinline]] void VcEndings::left_behind(VcId id, std::uint32_t frames) {
+  if (const auto gone = use_.vcs.left_behind(id, frames)) let_go(*gone);
 }
 
 // The last update of the channel that the user sees.

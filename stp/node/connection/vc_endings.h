@@ -140,7 +140,7 @@ class VcEndings {
     if (vc.draining.by_ != kNever) vc.draining.by_ = now + kDrainPatience;
   }
   // A frame of the ended connection `id` no longer reads its user's memory.
-  void left_behind(VcId id);
+  void left_behind(VcId id, std::uint32_t frames);
   // Takes `vc` from the backlog of its listener. True: it was there.
   static bool leave_backlog(Vc& vc);
 

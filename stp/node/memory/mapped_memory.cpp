@@ -384,16 +384,17 @@ bool MappedMemory::is_live(const MxEntry& mx) const {
   return mx.vc == kNoneId || vcs_.find(mx.vc) != nullptr;
 }
 
-void MappedMemory::attach(RegionId id) {
+void MappedMemory::attach(RegionId id, std::uint32_t frames) {
   auto* const region = regions_.find(id);
   STP_ASSERT(region != nullptr && !region->unmapped, "what is sent from is mapped");
-  ++region->attached;
+  region->attached += frames;
 }
 
-bool MappedMemory::detach(RegionId id) {
+bool MappedMemory::detach(RegionId id, std::uint32_t frames) {
   auto* const region = regions_.find(id);
-  if (region == nullptr || region->attached == 0) return false;
-  if (--region->attached == 0 && region->unmapped) end(*region);
+  STP_ASSERT(frames > 0, "a frame has left");
+  if (region == nullptr || region->attached < frames) return false;
+  if ((region->attached -= frames) == 0 && region->unmapped) end(*region);
   return true;
 }
 

@@ -258,10 +258,10 @@ class MappedMemory {
     const auto* const region = regions_.find(id);
     return region != nullptr && region->attached != 0;
   }
-  // A frame reads memory of this mapped region, until it has left.
-  void attach(RegionId id);
-  // False: no such frame is known; it was given back twice.
-  bool detach(RegionId id);
+  // So many frames read memory of this mapped region, until they have left.
+  void attach(RegionId id, std::uint32_t frames = 1);
+  // The same of so many frames. False: no such frames are known; they were given back twice.
+  bool detach(RegionId id, std::uint32_t frames = 1);
 
   // The connection has ended. From now on these Mx permit nothing.
   void abandon(VcMxs& mxs) {

@@ -333,6 +333,25 @@ TEST(UdpPort, EachLoopbackAddressHasTheMtuOfTheLoopbackInterface) {
   EXPECT_EQ(other.port->info().mtu, one.port->info().mtu);
 }
 
+// protocol: 13.6
+TEST(UdpPort, WhatAsksForLongDatagramsIsSeenBehindDataOfItsCall) {
+  UdpPair pair("127.0.0.1", ",mtu=9000");
+  ASSERT_TRUE(pair.a.port && pair.b.port);
+  Frame grant = frame_of(kClearToSend, pair.a_at_b, pair.b.mac(), kHead, 1);
+  grant[kParamAt] = std::byte{0};
+  grant[kParamAt + 1] = std::byte{13};  // 8 KiB
+  for (unsigned i = 0; i < 2; ++i)
+    pair.b.engine.send(frame_of(kData, pair.a_at_b, pair.b.mac(), kHead + 1'000, 1));
+  pair.b.engine.send(grant);
+  ASSERT_TRUE(pair.turn_until([&] { return pair.a.engine.received.size() == 3; }));
+  pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), kHead, 1));
+  ASSERT_TRUE(pair.turn_until([&] { return pair.b.engine.received.size() == 1; }));
+  pair.b.port->turn(pair.b.engine, now() + UdpWays::kLate);
+  const std::string text = pair.b.port->trouble_of(pair.a_at_b);
+  EXPECT_NE(text.find("no long datagram of what it is asked for has come"), std::string::npos)
+      << text;
+}
+
 // At an MTU of 1500 an STU has 1,024 bytes, which arrive on any way.
 TEST(UdpPort, WhoseStusAreShortIsNotInDoubtForWhatItWasAskedFor) {
   UdpPair pair("127.0.0.1", ",mtu=1500");

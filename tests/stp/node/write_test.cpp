@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Data from one user's memory into the other's, Block by Block (protocol, sections 8 and 9).
+#include "stp/wire/tiling.h"
 #include "tests/stp/node/write_fixture.h"
 
 namespace stp::test {
@@ -219,6 +220,68 @@ TEST_F(Write, memory_attached_to_frames_is_released_when_the_link_lets_go) {
   a.node.transmitted(frame.token);
   EXPECT_FALSE(ca.user.done(ca.user.sent()));
   a.node.transmitted(second.token);
+  EXPECT_TRUE(ca.user.done(ca.user.sent()));
+  settle();
+  EXPECT_TRUE(has_event(a, Event::Kind::kRegionGone));
+}
+
+// protocol: 8.2, 8.3
+TEST_F(Write, stus_that_leave_in_one_call_are_numbered_and_placed_as_those_that_leave_one_by_one) {
+  put(a, ca, rts(6 * kStu));
+  settle();
+  get(cb);
+  put(b, cb, cts(0, kTargetBufx + 1, 1'000));
+  settle();
+  put(a, ca, data(get(ca)->header, 6 * kStu, flag::kSendState));
+  constexpr std::size_t kMost = 16;
+  std::vector<std::vector<std::byte>> heads(kMost, std::vector<std::byte>(a.node.frame_room()));
+  std::vector<TxFrame> frames(kMost);
+  for (std::size_t i = 0; i < kMost; ++i) frames[i].head = heads[i].data();
+  // The second STU and all before the last one are alike; the third call begins in the middle.
+  std::size_t count = a.node.transmit({frames.data(), 3}, now);
+  ASSERT_EQ(count, 3U);
+  count += a.node.transmit({&frames[3], 1}, now);
+  count += a.node.transmit({&frames[4], kMost - 4}, now);
+  ASSERT_EQ(count, 7U);
+  std::size_t from = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const TxFrame& frame = frames[i];
+    ASSERT_FALSE(frame.attached.empty());
+    EXPECT_EQ(frame.attached.data(), source.data() + from) << i;
+    EXPECT_EQ(frame.token.region, source_region) << i;
+    const auto h = wire::decode(frame.head + wire::kEthernetSize);
+    EXPECT_EQ(h.param, i);
+    EXPECT_EQ(h.has(flag::kLast), i == count - 1) << i;
+    EXPECT_EQ(h.has(flag::kSendState), i == count - 1) << i;
+    EXPECT_EQ((Address{h.bufx, h.offset}.linear(kBufsize)),
+              (Address{kTargetBufx + 1, 1'000}.linear(kBufsize)) + from);
+    const LoopedFrame apart{.head = {frame.head, frame.head_length}, .attached = frame.attached};
+    b.node.receive_apart({&apart, 1}, now);
+    from += frame.attached.size();
+    EXPECT_FALSE(ca.user.done(ca.user.sent()));
+  }
+  EXPECT_EQ(a.count(Counter::kTxStus), count);
+  EXPECT_EQ(a.count(Counter::kTxDataBytes), 6 * kStu);
+  a.node.transmitted(frames[0].token, static_cast<std::uint32_t>(count));
+  EXPECT_TRUE(ca.user.done(ca.user.sent()));
+  EXPECT_TRUE(get(cb)->header.has(flag::kLast));
+  EXPECT_EQ(0, std::memcmp(target.data() + kStu + 1'000, source.data(), 6 * kStu));
+}
+
+// protocol: 7.5
+TEST_F(Write, several_frames_with_one_token_are_let_go_at_once_but_not_more_than_there_are) {
+  const auto permission = grant(8'192);
+  put(a, ca, data(permission, 8'192));
+  std::vector<std::byte> head(a.node.frame_room());
+  TxFrame frame{.head = head.data(), .attached = {}, .token = {}};
+  std::size_t frames = 0;
+  while (a.node.transmit({&frame, 1}, now) != 0) ++frames;
+  ASSERT_EQ(frames, 2U);
+  ASSERT_EQ(a.node.unmap(source_region), 0);
+  a.node.transmitted(frame.token, 3);
+  EXPECT_FALSE(ca.user.done(ca.user.sent()));
+  EXPECT_FALSE(has_event(a, Event::Kind::kRegionGone));
+  a.node.transmitted(frame.token, 2);
   EXPECT_TRUE(ca.user.done(ca.user.sent()));
   settle();
   EXPECT_TRUE(has_event(a, Event::Kind::kRegionGone));

@@ -91,10 +91,12 @@ TEST(PortTable, keeps_what_frames_still_read_from_until_the_last_of_them_has_gon
   Vcs vcs;
   auto& vc = vcs.make(9);
   const auto id = vc.id;
-  vc.attached = 2;
+  vc.attached = 5;
   vcs.table.keep(vcs.table.take(vc));
   EXPECT_EQ(vcs.table.left_behind(id + 1), nullptr);
   EXPECT_EQ(vcs.table.left_behind(id), nullptr);
+  EXPECT_EQ(vcs.table.left_behind(id, 3), nullptr);
+  EXPECT_EQ(vcs.table.left_behind(id, 2), nullptr) << "there is one";
   const auto gone = vcs.table.left_behind(id);
   ASSERT_NE(gone, nullptr);
   EXPECT_EQ(gone->id, id);
