@@ -4,6 +4,8 @@
 #include <rte_cpuflags.h>
 #include <rte_cycles.h>
 
+#include <algorithm>
+
 #include "dpdk_port/port.h"
 #include "stp/base/assert.h"
 
@@ -32,6 +34,11 @@ Time TurnClock::now() {
   const auto present = port::now();
   STP_ASSERT(present >= time_, "the system's clock never goes back");
   return time_ = present;
+}
+
+Time TurnClock::heed(Time present) {
+  asked_ = rte_rdtsc();
+  return time_ = std::max(time_, present);
 }
 
 }  // namespace stp::port

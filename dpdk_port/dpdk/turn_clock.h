@@ -15,6 +15,8 @@ class TurnClock {
   TurnClock();
   // Returns port::now() or a time up to kOldest earlier; never goes back. One thread at a time.
   Time now();
+  // Instead of now(): somebody has just read port::now(), which told `present`.
+  Time heed(Time present);
   // What now() returned last.
   [[nodiscard]] Time last() const { return time_; }
 

@@ -92,12 +92,13 @@ class Backend {
   // together.
   virtual void kick(std::uint32_t bell) {
     ring(bell);
-    rung();
+    rung(0);
   }
   // The same without delay, in two steps, for several channels: ring each bell, then call rung().
-  // Whoever drives the link next handles all rung bells.
+  // Whoever drives the link next handles all rung bells. `now`: the time, if the caller has just
+  // read it, by which a turn of the link does without another look at the clock; 0: it has not.
   void ring(std::uint32_t bell) const { page().bells.ring(bell); }
-  virtual void rung() = 0;
+  virtual void rung(Time now) = 0;
   // Checks `condition` for a short while, and drives the link meanwhile if it runs in this process.
   // Returns true if the condition holds; false: time to sleep, or `deadline` has passed.
   virtual bool attend(Condition condition, Time deadline) = 0;

@@ -26,7 +26,7 @@ class LocalBackend final : public Backend {
   // To be called first.
   int greet();
 
-  void rung() override;
+  void rung(Time now) override;
   void kick(std::uint32_t bell) override;
   bool attend(Condition condition, Time deadline) override;
   Time look(std::uint32_t gatherer) override;
@@ -38,7 +38,7 @@ class LocalBackend final : public Backend {
   int exchange(ipc::RequestMessage& request, Payload& payload, ipc::ReplyMessage& reply) override;
   bool leaves_at_once();
   void wake_loop();
-  bool answer_post();
+  bool answer_post(Time now = 0);
   void answer_bells();
   void answer_posts();
   // What the caller does between turns in which nothing moves.
@@ -142,9 +142,9 @@ void LocalBackend::wake_loop() {
     ::eventfd_write(service_.bell(), 1);
 }
 
-void LocalBackend::rung() {
+void LocalBackend::rung(Time now) {
   wake_loop();
-  if (answer_post()) answer_bells();
+  if (answer_post(now)) answer_bells();
 }
 
 // Call after releasing the lock. Answers the posts of threads that found it held.
@@ -159,12 +159,12 @@ void LocalBackend::answer_bells() {
   }
 }
 
-// False: another thread holds the lock.
-bool LocalBackend::answer_post() {
+// `now`: the time, if the caller has just read it. False: another thread holds the lock.
+bool LocalBackend::answer_post(Time now) {
   const auto turn = service_.try_drive();
   if (!turn) return false;
   loop_.posted();
-  turn->poll();
+  turn->poll(0, now);
   return true;
 }
 

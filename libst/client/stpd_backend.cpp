@@ -352,7 +352,7 @@ int StpdBackend::ask_to_map(RequestMessage& message, Payload& payload, ReplyMess
   return error;
 }
 
-void StpdBackend::rung() {
+void StpdBackend::rung(Time /*now*/) {
   if (page().service_asleep.load(std::memory_order_seq_cst) != 0) ::eventfd_write(bell_.get(), 1);
 }
 

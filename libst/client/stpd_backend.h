@@ -88,7 +88,7 @@ class StpdBackend final : public Backend {
   StpdBackend(std::shared_ptr<StpdConnection> stpd, std::uint32_t shard)
       : stpd_(std::move(stpd)), shard_(shard) {}
 
-  void rung() override;
+  void rung(Time now) override;
   bool attend(Condition condition, Time deadline) override;
   [[nodiscard]] bool lends_memory() const override { return true; }
   [[nodiscard]] int error() const override { return stpd_->error(); }

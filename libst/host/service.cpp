@@ -323,13 +323,13 @@ Time DrivenService::last_turn() const {
   return impl_->clock.last();
 }
 
-unsigned DrivenService::poll(std::uint32_t gatherer) {
+unsigned DrivenService::poll(std::uint32_t gatherer, Time present) {
   work::Hold const turn("one turn of a link");
   auto& of = *impl_;
   of.wakes.visit(gatherer);
   const auto rung = of.bells.collect(
       [&of](const Client& client, Bell number) { return of.connections.kick(client, number); });
-  const auto now = of.clock.now();
+  const auto now = present != 0 ? of.clock.heed(present) : of.clock.now();
   const auto moved = of.port->poll(of.node, now);
   of.link.turn(now);
   of.removal.expel_torn();

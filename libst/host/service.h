@@ -221,9 +221,9 @@ class DrivenService {
   Time now();
   // That of the last turn.
   [[nodiscard]] Time last_turn() const;
-  // One turn: bells, link, timers, events. Returns the number of frames and requests moved; 0:
-  // idle.
-  unsigned poll(std::uint32_t gatherer = 0);
+  // One turn: bells, link, timers, events. `now`: the time, if the caller has just read it; 0: it
+  // has not. Returns the number of frames and requests moved; 0: idle.
+  unsigned poll(std::uint32_t gatherer = 0, Time now = 0);
   // Call before sleeping: from now on clients that post also write their bells. Returns false if
   // there is work already: do not sleep then.
   bool prepare_to_sleep();

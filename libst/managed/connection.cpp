@@ -46,9 +46,10 @@ int Connection::cannot_post() const {
   if (!operations_.post(posted_)) return confirm_quiet_puts(), -EAGAIN;
   ++posted_;
   if (!begins) return 0;
-  session_->sequencer.expire(domain_->time());
+  const auto now = domain_->time();
+  session_->sequencer.expire(now);
   operations_.begin(*session_);
-  has_posted();
+  has_posted(now);
   return 0;
 }
 
@@ -56,18 +57,19 @@ int Connection::send_at_once(const Pieces& bytes) {
   domain_->mutex().is_held();
   if (const auto error = cannot_post(); error != 0) return error;
   if (!is_up()) return -EAGAIN;
-  session_->sequencer.expire(domain_->time());
+  const auto now = domain_->time();
+  session_->sequencer.expire(now);
   const auto error = operations_.send_at_once(*session_, bytes, posted_);
   if (error == -ENOBUFS) return confirm_quiet_puts(), -EAGAIN;
-  if (error != 0) return has_posted(), error;
+  if (error != 0) return has_posted(now), error;
   ++posted_;
-  has_posted();
+  has_posted(now);
   return 0;
 }
 
-void Connection::has_posted() {
+void Connection::has_posted(Time now) {
   domain_->mutex().is_held();
-  if (!domain_->joins_burst(entry_)) send_soon();
+  if (!domain_->joins_burst(entry_)) send_soon(now);
   if (session_->eager_in.session_waits()) [[unlikely]] {
     domain_->visit(*this);
     domain_->look_before(domain_->time());
@@ -264,9 +266,9 @@ bool Connection::move(Time now) {
   return channel_.readable() || sequencer.has_completion();
 }
 
-void Connection::send_soon() {
+void Connection::send_soon(Time now) {
   domain_->mutex().is_held();
-  if (session_->sequencer.has_request()) domain_->send_soon(*this);
+  if (session_->sequencer.has_request()) domain_->send_soon(*this, now);
 }
 
 // Returns true if something was matched.
@@ -680,7 +682,7 @@ void Connection::settle() {
   if (!state_.allows(Event::kDrained)) return;
   if (!operations_.empty()) return confirm_quiet_puts();
   if (session_->eager_in.has_untold()) session_->eager_in.tell(session_->sequencer);
-  if (pump(domain_->now())) domain_->backend().rung();
+  if (pump(domain_->now())) domain_->backend().rung(0);
   channel_.close(false, to_option(Farewell::kNone));
   state_.must(Event::kDrained);
   ending_.wait(domain_->now());

@@ -163,8 +163,9 @@ class alignas(kCacheLine) Connection : public std::enable_shared_from_this<Conne
   [[nodiscard]] bool exchanges_messages() const { return stage() == ConnectionStage::kExchanging; }
   [[nodiscard]] int cannot_post() const;
   bool move(Time now);  // true: call again at once, there is more
-  void send_soon();
-  void has_posted();
+  // `now`: what Domain::time() has returned for this post; 0: it was not asked.
+  void send_soon(Time now = 0);
+  void has_posted(Time now);
   bool match();
   void on_completion(const Completion& c);
   void on_read_request(const Completion& c);

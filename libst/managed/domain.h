@@ -161,8 +161,9 @@ class Domain : public std::enable_shared_from_this<Domain> {
   // It has another one.
   void readdress(Connection& connection) STP_REQUIRES(mutex_);
   // The connection has something to send. Consecutive posts leave together: the first one at once
-  // or with a burst, the others with the next turn of any thread.
-  void send_soon(Connection& connection) STP_REQUIRES(mutex_);
+  // or with a burst, the others with the next turn of any thread. `now`: what time() has returned
+  // for this post; 0: it was not asked.
+  void send_soon(Connection& connection, Time now = 0) STP_REQUIRES(mutex_);
   // The same in most cases, for one more post of a connection that has something to send already:
   // it leaves together with what waits. False: call send_soon().
   [[nodiscard]] bool joins_burst(const Agenda::Entry& entry) STP_REQUIRES(mutex_) {
@@ -198,7 +199,7 @@ class Domain : public std::enable_shared_from_this<Domain> {
   // look.
   void look_before(Connection& connection) STP_REQUIRES(mutex_);
   void look_before(Time deadline) STP_REQUIRES(mutex_);
-  // The current time, read once for a burst of posts.
+  // The current time, read once for a burst of posts: for the first one of it, in any case.
   Time time() STP_REQUIRES(mutex_) { return posts_ % kBurst == 0 ? now() : time_; }
   // Reads the clock. All connections get their time from here. It never goes back.
   // A link may have told a later one than clock_ still holds.
@@ -245,7 +246,8 @@ class Domain : public std::enable_shared_from_this<Domain> {
   void drop(Agenda::Entry& entry) STP_REQUIRES(mutex_);
   bool pump_all() STP_REQUIRES(mutex_);
   void end_list(unsigned posts_before, std::size_t bytes) STP_REQUIRES(mutex_);
-  void send_all() STP_REQUIRES(mutex_);
+  // `now`: the time, if it has just been read; 0: it has not.
+  void send_all(Time now = 0) STP_REQUIRES(mutex_);
   [[nodiscard]] std::atomic<std::uint32_t>& events_word() const { return backend_->page().events; }
   void end_connections();
   void retire_children();

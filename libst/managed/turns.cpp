@@ -351,7 +351,7 @@ void Domain::disown(Connection& connection) {
   wake_waiters();
 }
 
-void Domain::send_soon(Connection& connection) {
+void Domain::send_soon(Connection& connection, Time now) {
   auto& entry = connection.entry();
   if (!std::exchange(entry.unsent, true)) unsent_.push_back(&connection);
   if (in_turn_) return;
@@ -362,7 +362,8 @@ void Domain::send_soon(Connection& connection) {
   // A thread that sleeps in stm_queue_wait() does not send: it wakes only for an answer. So send at
   // once if there is a waiter.
   const bool alone = posts_++ == 0 && !in_bulk_;
-  if (alone || posts_ % kBurst == 0 || waiters_ != 0) return send_all();
+  if (alone) return send_all(now);
+  if (posts_ % kBurst == 0 || waiters_ != 0) return send_all();
   has_unsent_.store(true, std::memory_order_relaxed);
   look_before(time_ + kLongestBurst);
 }
@@ -394,8 +395,8 @@ bool Domain::pump_all() {
   return any;
 }
 
-void Domain::send_all() {
-  if (!unsent_.empty() && pump_all()) backend_->rung();
+void Domain::send_all(Time now) {
+  if (!unsent_.empty() && pump_all()) backend_->rung(now);
 }
 
 void Domain::look_before(Connection& connection) {
@@ -433,7 +434,7 @@ int Domain::poll(Queue& queue, stm_event_t* events, int max) {
     if (has_unsent_.load(std::memory_order_relaxed)) {
       const Lock guard(mutex_);
       // look() below makes the service send it, unless the service is asleep in another process.
-      if (pump_all() && backend_->page().service_asleep.load() != 0) backend_->rung();
+      if (pump_all() && backend_->page().service_asleep.load() != 0) backend_->rung(0);
     }
     const auto turn = backend_->look(number_);
     const Lock guard(mutex_);

@@ -19,7 +19,7 @@ class NoLink final : public client::Backend {
                ipc::ReplyMessage& /*reply*/) override {
     return -ENODEV;
   }
-  void rung() override {}
+  void rung(Time /*now*/) override {}
   bool attend(client::Condition /*condition*/, Time /*deadline*/) override { return false; }
   [[nodiscard]] int error() const override { return 0; }
 };

@@ -45,7 +45,7 @@ class ScriptedLink final : public client::Backend {
     if (request.kind != RequestKind::kAccept) return 0;
     return accept(payload, answer.body.as<ask::Accept::Reply>());
   }
-  void rung() override { ++rings; }
+  void rung(Time /*now*/) override { ++rings; }
   bool attend(client::Condition condition, Time /*deadline*/) override { return condition(); }
   Time look(std::uint32_t gatherer) override {
     looked_for = gatherer;

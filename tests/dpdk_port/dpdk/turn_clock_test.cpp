@@ -39,5 +39,15 @@ TEST(TurnClocks, TellTheSystemsTimeWhereTheProcessorsCounterHelps) {
   expect_good_times(clock);
 }
 
+TEST(TurnClocks, TakeTheTimeThatSomebodyHasReadButDoNotGoBackToAnEarlierOne) {
+  TurnClock clock;
+  const auto before = clock.now();
+  const auto read = now();
+  EXPECT_EQ(clock.heed(read), read);
+  EXPECT_EQ(clock.last(), read);
+  EXPECT_EQ(clock.heed(before), read);
+  EXPECT_GE(clock.now(), read);
+}
+
 }  // namespace
 }  // namespace stp::port
