@@ -19,7 +19,6 @@
 
 #include "stp/wire/big_endian.h"
 #include "stp/wire/layout.h"
-#include "tools/replay/ip_packets.h"
 #include "tools/replay/joined.h"
 
 namespace stp::replay {
@@ -303,12 +302,12 @@ std::optional<Capture> Capture::read(std::FILE* stream, const std::string& name,
   capture.dropped_ = dropped;
   capture.fcs_ = fcs_of(file);
   if (const auto type = pcap_datalink(file); type != DLT_EN10MB) {
-    const auto packets = IpPackets::of(type);
+    capture.packets_ = IpPackets::of(type);
+    if (capture.packets_) return capture;
     const auto* const text = pcap_datalink_val_to_name(type);
     error = name + ": the frames are of link type " + (text ? text : std::to_string(type)) +
             ", and STP runs on Ethernet and on IP; capture on an interface with one of these";
-    if (!packets) return std::nullopt;
-    capture.packets_ = std::make_unique<IpPackets>(*packets);
+    return std::nullopt;
   }
   return capture;
 }

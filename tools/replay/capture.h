@@ -132,7 +132,27 @@ class CheckSequences {
   std::array<Frames, 256> of_senders_;  // some senders may share a place
 };
 
-class IpPackets;
+// Packets of IP without an Ethernet header, as captures of a tunnel (WireGuard, tun) have them, or
+// of all interfaces at once ("any"). Each gets one that names no station: those of IP have
+// addresses.
+class IpPackets {
+ public:
+  // Of files with that link type (DLT_...). nullopt: it has no packets of IP, or not so.
+  static std::optional<IpPackets> of(int type);
+  // The result is valid until the next call. False: it is STP on Ethernet, whose addresses are not
+  // there.
+  bool wrap(CapturedFrame& frame);
+
+ private:
+  IpPackets(std::size_t head, std::optional<std::size_t> type_at)
+      : head_(head), type_at_(type_at) {}
+  [[nodiscard]] std::uint16_t type_of(Bytes bytes) const;
+
+  std::size_t head_;                    // what stands before a packet
+  std::optional<std::size_t> type_at_;  // where that has the EtherType; nullopt: nowhere
+  std::vector<std::byte> wrapped_;
+};
+
 class JoinedDatagrams;
 
 class Capture {
@@ -180,7 +200,7 @@ class Capture {
   unsigned fcs_ = 0;           // pcap: the length of each frame's check sequence
   CheckSequences check_sequences_;
   std::vector<std::uint16_t> udp_ports_;
-  std::unique_ptr<IpPackets> packets_;  // nullptr: the frames are of Ethernet
+  std::optional<IpPackets> packets_;  // nullopt: the frames are of Ethernet
   std::unique_ptr<JoinedDatagrams> joined_;
 };
 

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
-#include "tools/replay/ip_packets.h"
-
 #include <pcap/dlt.h>
 
 #include <algorithm>
-#include <cstdint>
 
 #include "stp/wire/big_endian.h"
 #include "stp/wire/ethernet.h"
 #include "stp/wire/layout.h"
+#include "tools/replay/capture.h"
 
 namespace stp::replay {
 namespace {
