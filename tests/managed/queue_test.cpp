@@ -35,22 +35,26 @@ TEST_P(Queues, ADomainKnowsItsLink) {
   EXPECT_GE(info.mtu, 1'500U);
 }
 
-// The thread of a domain that no program thread polls works at once, not only when its sleep ends.
+// The thread of a domain that no program thread polls works at once, not only when its sleep ends,
+// after 100 ms. On a busy machine some rounds take long all the same.
 TEST_P(Queues, ADomainThatIsNotVisitedGoesOnAtOnce) {
-  constexpr std::uint64_t kRounds = 500;
+  constexpr int kRounds = 500, kEnough = 50;
   Buffer mine(1 << 16);
   const auto source = client.memory(mine.data(), mine.size());
   const auto sink = server.memory(mine.data(), mine.size());
-  const auto begin = std::chrono::steady_clock::now();
-  for (std::uint64_t i = 0; i < kRounds; ++i) {
-    ASSERT_EQ(stm_send(client.connection, i, STM_QUIET, 0, source, mine.data(), 60'000), 0);
-    ASSERT_EQ(stm_receive(server.connection, i, sink, mine.data(), 60'000), 0);
-    ASSERT_EQ(server.completion(i).status, 0);
+  int quick = 0;
+  for (int i = 0; i < kRounds && quick < kEnough; ++i) {
+    const auto context = static_cast<std::uint64_t>(i);
+    const auto begin = std::chrono::steady_clock::now();
+    ASSERT_EQ(stm_send(client.connection, context, STM_QUIET, 0, source, mine.data(), 60'000), 0);
+    ASSERT_EQ(stm_receive(server.connection, context, sink, mine.data(), 60'000), 0);
+    ASSERT_EQ(server.completion(context).status, 0);
+    const auto took = std::chrono::steady_clock::now() - begin;
+    if (took < std::chrono::milliseconds(20)) ++quick;
     stm_event_t event;
     stm_queue_poll(client.queue, &event, 1);
   }
-  const auto took = std::chrono::steady_clock::now() - begin;
-  EXPECT_LT(took, kRounds * std::chrono::milliseconds(20));
+  EXPECT_EQ(quick, kEnough);
 }
 
 TEST_P(Queues, APostThatWouldFindNoPlaceForItsCompletionIsRefused) {
