@@ -6,6 +6,16 @@
 # compilers do.
 # shellcheck source=setup.sh
 . "$(dirname "$0")/setup.sh"
+# What a source distribution has, and that nothing which the sources include is missing there. Always.
+cd "$root" || exit 1
+# shellcheck disable=SC2207  # the patterns of MANIFEST.in
+distributed=($(sed -n 's/^include //p' MANIFEST.in))
+for header in $(sed -n 's/^#include "\(.*\)"$/\1/p' libst/python/*.cpp "${distributed[@]}" | sort -u); do
+  case " ${distributed[*]} " in
+    *" $header "*) ;;
+    *) fail "MANIFEST.in lacks $header, which libst/python includes" ;;
+  esac
+done
 [ -n "${STP_LONG-}" ] || { echo "SKIPPED: tools/test --long runs it"; exit 77; }
 [ -e "$build/python/stp" ] || { echo "SKIPPED: this build has no package for Python"; exit 77; }
 for module in ensurepip pip setuptools wheel; do
@@ -15,7 +25,8 @@ done
 make_work_directory
 # Only what git has: a build folder of an earlier try says nothing.
 mkdir "$work/sources" "$work/elsewhere"
-(cd "$root" && cp -a pyproject.toml setup.py MANIFEST.in CMakeLists.txt LICENSE README.md libst docs "$work/sources")
+(cd "$root" && cp -a pyproject.toml setup.py MANIFEST.in LICENSE README.md libst docs "$work/sources" &&
+  cp -a --parents "${distributed[@]}" "$work/sources")
 cd "$work/sources" || exit 1
 quietly "$python" -m venv --system-site-packages "$work/venv"
 clean=(env -i HOME="$work" PATH="$work/venv/bin:/usr/bin:/bin" PIP_NO_INDEX=1 PIP_DISABLE_PIP_VERSION_CHECK=1)
