@@ -2,6 +2,7 @@
 #include "tools/stpd/memory_reserve.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <cstdint>
 #include <cstring>
@@ -72,6 +73,20 @@ TEST_F(MemoryReserveTest, HalfOfItIsForThoseWhoAreThere) {
   EXPECT_FALSE(memory_is_scarce);
   reserve.give_back(little);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// stpd deletes null pointers, and what the system has given, all the same.
+TEST(MemoryReserveWithoutAddresses, HasNothing) {
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_AS, &usual), 0);
+  const rlimit none{.rlim_cur = 0, .rlim_max = usual.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &none), 0);
+  MemoryReserve reserve;
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &usual), 0);
+  EXPECT_FALSE(reserve.has(nullptr));
+  EXPECT_EQ(reserve.take(1, 1), nullptr);
+}
+#endif
 
 }  // namespace
 }  // namespace stp::test

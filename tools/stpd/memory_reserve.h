@@ -28,7 +28,8 @@ class MemoryReserve {
   // nullptr: no block of that size is left. `alignment`: a power of two, of a page at most.
   void* take(std::size_t size, std::size_t alignment) noexcept;
   [[nodiscard]] bool has(const void* block) const noexcept {
-    return reinterpret_cast<std::uintptr_t>(block) - reinterpret_cast<std::uintptr_t>(at_) < kSize;
+    return at_ != nullptr &&
+           reinterpret_cast<std::uintptr_t>(block) - reinterpret_cast<std::uintptr_t>(at_) < kSize;
   }
   // Requires has().
   void give_back(void* block) noexcept;
