@@ -52,6 +52,13 @@ class CommandLines(unittest.TestCase):
                     with self.assertRaisesRegex(SystemExit, "^stp: standard (out|in)put is closed; redirect it$"):
                         stp.__main__.program()
 
+    def test_input_that_cannot_be_read_is_not_told_as_output(self):
+        with open(os.devnull, "wb") as unreadable, unittest.mock.patch.object(sys, "stdin") as stdin:
+            stdin.buffer = open(unreadable.fileno(), "rb", closefd=False)
+            with self.assertRaisesRegex(SystemExit, "^stp: cannot read standard input: Bad file descriptor$"):
+                list(stp.__main__.lines_of_input())
+            stdin.buffer.close()
+
 
 class Programs(unittest.TestCase):
     def setUp(self):

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import time
-from typing import Any, List, NoReturn, Optional
+from typing import Any, Iterator, List, NoReturn, Optional
 
 import stp
 from stp._errors import printable
@@ -56,10 +56,17 @@ def receive(link: Optional[str], port: str, answers: bool) -> None:
                     sys.stdout.buffer.flush()
 
 
+def lines_of_input() -> Iterator[bytes]:
+    try:
+        yield from sys.stdin.buffer
+    except OSError as error:
+        sys.exit(f"stp: cannot read standard input: {error.strerror}")
+
+
 def send(link: Optional[str], peer_name: str) -> None:
     """Each line of the input is a message."""
     with stp.Domain(link) as domain, domain.connect(peer_name) as peer:
-        for line in sys.stdin.buffer:
+        for line in lines_of_input():
             peer.send(line.rstrip(b"\n"))
 
 
