@@ -2,12 +2,17 @@
 // If the system refuses memory while a request of a program is answered, or when what it causes is
 // written down, only that request fails, whichever allocation it is. When the program has gone,
 // nothing of it is left.
+#include <chrono>
+#include <future>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "stp/base/scarce_memory.h"
 #include "tests/host/service_fixture.h"
 #include "tests/host/usage.h"
 #include "tests/stp/scarce_memory/failing_allocations.h"
+#include "tools/stpd/workers.h"
 
 namespace stp::host {
 namespace {
@@ -152,6 +157,24 @@ TEST_F(ScarceRequests, LeaveNothingBehindWhicheverAllocationFails) {
     if (!failed || HasFailure()) break;
   }
   EXPECT_GT(all, 20);
+}
+
+// As a request does that finds no memory half way: stpd ended.
+TEST(ScarceRelease, IsGivenToTheThreadsOfItsUserAllTheSame) {
+  const auto workers = std::make_shared<stpd::UserWorkers>();
+  std::promise<void> gone;
+  auto thing = stpd::UserWorkers::guard(workers, 4'711, std::shared_ptr<void>(&gone, [](void* of) {
+                                          static_cast<std::promise<void>*>(of)->set_value();
+                                        }));
+  test::some_is_kept = true;
+  {
+    const Refusable request;
+    allocations_left = 0;
+    thing.reset();
+    allocations_left = -1;
+  }
+  test::some_is_kept = false;
+  EXPECT_EQ(gone.get_future().wait_for(std::chrono::seconds(10)), std::future_status::ready);
 }
 
 }  // namespace

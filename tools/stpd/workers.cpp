@@ -20,6 +20,7 @@
 #include "libst/os/mapping_turn.h"
 #include "stp/base/assert.h"
 #include "stp/base/mutex.h"
+#include "stp/base/scarce_memory.h"
 
 // Older C libraries have the member, and no name for it.
 #ifndef sigev_notify_thread_id
@@ -229,7 +230,9 @@ void UserWorkers::give(uid_t user, Work work, Kind kind) {
 std::shared_ptr<void> UserWorkers::guard(std::shared_ptr<UserWorkers> workers, uid_t user,
                                          std::shared_ptr<void> thing) {
   auto* const name = thing.get();
+  // Where a request that finds no memory drops it, too, and nothing may be thrown.
   return {name, [workers = std::move(workers), user, thing = std::move(thing)](void*) mutable {
+            const Needed to_the_end;
             workers->give(
                 user, [thing = std::move(thing)]() mutable { thing.reset(); }, Kind::kRelease);
           }};
