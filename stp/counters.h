@@ -47,7 +47,7 @@
   D(BadState,         bad_state,          frames,      "operation not legal in the connection's state")         \
   D(CrossedEnd,       crossed_end,        frames,      "operation that crossed its connection's end")           \
   X(NoListener,       no_listener,        connections, "connection refused: nobody listens on the UPort")       \
-  D(BacklogFull,      backlog_full,       frames,      "Request_Connection left unanswered: backlog full")      \
+  D(BacklogFull,      backlog_full,       frames,      "Request_Connection left unanswered: no room or memory") \
   X(NoResources,      no_resources,       connections, "connection refused: no Port or memory left")            \
   X(RcRejected,       rc_rejected,        connections, "connections refused by the listening user")             \
   X(RcUndecided,      rc_undecided,       connections, "connections refused: the user did not decide in time")  \
@@ -58,7 +58,7 @@
   D(RcFirst,          rc_first,           frames,      "Request_Connection left unanswered: not repeated yet")  \
   X(UnprovenEnded,    unproven_ended,     connections, "connections ended: silent, or many of one network")     \
   X(GhostCa,          ghost_ca,           operations,  "Connection_Answer nobody waits for: answered with RD")  \
-  X(AnswersFull,      answers_full,       answers,     "answer not sent: queue of answers full")                \
+  X(AnswersFull,      answers_full,       answers,     "answer not sent: no room or memory in its queue")       \
   X(AddressFull,      address_full,       answers,     "answer not sent: too many to one station wait")         \
   X(Retries,          retries,            requests,    "requests sent again by a timer")                        \
   X(VcOpened,         vc_opened,          connections, "connections established")                               \
