@@ -629,6 +629,20 @@ TEST_F(GrantAccountTest, what_comes_over_a_long_path_is_charged_less) {
   EXPECT_EQ(far.outstanding(), 0U);
 }
 
+// Whoever delays what it sends seems to be far away: that is the price. Where the path is longer,
+// the silence lasts for a second before it is excused, and then no limit concerns it.
+// protocol: 10.12, 13.23
+TEST_F(GrantAccountTest, a_silent_peer_along_a_long_path_is_excused_for_128_limits_at_most) {
+  constexpr std::uint64_t kLimit = 1'000;
+  constexpr Time kLength = 250 * kMillisecond;
+  PathTable paths;
+  GrantAccount far{node, owner};
+  far.join(paths.find(MacAddr::from_u64(1), 1'024)).arrived(1, kLength, kLength);
+  for (far.grant(kLimit); far.write_off(kLimit);) far.grant(kLimit);
+  EXPECT_EQ(far.outstanding() / kLimit, 128U);
+  EXPECT_LE(node.charged, kLimit);
+}
+
 TEST_F(GrantAccountTest, what_a_silent_peer_owes_does_not_block_others_up_to_a_limit) {
   account.grant(100);
   second.grant(60);
