@@ -13,9 +13,10 @@ class TurnClock {
   static constexpr Time kOldest = kMicrosecond;
 
   TurnClock();
-  // Returns port::now() or a time up to kOldest earlier; never goes back. One thread at a time.
+  // Returns port::now(), or a time up to kOldest earlier (after heed(), than what that was told);
+  // never goes back. One thread at a time.
   Time now();
-  // Instead of now(): somebody has just read port::now(), which told `present`.
+  // Instead of now(): the caller knows that it is `present`, and not much later.
   Time heed(Time present);
   // What now() returned last.
   [[nodiscard]] Time last() const { return time_; }
