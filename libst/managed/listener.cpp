@@ -102,7 +102,8 @@ std::optional<std::size_t> Listener::oldest_of_most(std::span<const std::uint64_
   std::optional<std::size_t> goes;
   std::size_t most = 0;
   for (std::size_t i = 0; i < old; ++i) {
-    const auto count = std::ranges::equal_range(sorted, stations[i]).size();
+    const auto [first, last] = std::equal_range(sorted.begin(), sorted.end(), stations[i]);
+    const auto count = static_cast<std::size_t>(last - first);
     if (count <= most) continue;
     most = count;
     goes = i;
