@@ -118,6 +118,7 @@ void FileReceiver::serve() {
     files_.settle();
     files_.complain_of_the_rest();
     const auto closed = dynamic_cast<const Closed*>(&failure) != nullptr;
+    if (closed) read_last_words();
     if (closed && name.empty() && !sender_stopped_) return;
     ++broken_;
     throw LinkFailure((name.empty() ? "" : name + ": ") +
@@ -225,10 +226,31 @@ bool FileReceiver::handle(const Message& message) {
   return false;
 }
 
+namespace {
+
+bool is_of_stop(const Note& note) {
+  return note.kind == NoteKind::kAbandon && note.reason == Reason::kStopped;
+}
+
+}  // namespace
+
 bool FileReceiver::told(const Note& note) {
-  const bool of_stop = note.kind == NoteKind::kAbandon && note.reason == Reason::kStopped;
-  sender_stopped_ = sender_stopped_ || of_stop;
-  return of_stop || files_.told(note);
+  sender_stopped_ = sender_stopped_ || is_of_stop(note);
+  return is_of_stop(note) || files_.told(note);
+}
+
+// What has arrived before the end and was not read yet. Content comes too late.
+void FileReceiver::read_last_words() {
+  Message message;
+  try {
+    while (channel_.receive(message, Duration::zero())) {
+      if (message.tag != MessageTag::kNotes) continue;
+      const auto notes = decode_notes(message.bytes);
+      sender_stopped_ = sender_stopped_ || std::ranges::any_of(notes, is_of_stop);
+    }
+  } catch (const LinkFailure&) {
+    // There are no more.
+  }
 }
 
 void FileReceiver::list(std::span<const std::byte> path) {

@@ -518,6 +518,7 @@ class FileReceiver {
   // False: the message is not one of ours.
   [[nodiscard]] bool handle(const Message& message);
   [[nodiscard]] bool told(const Note& note);
+  void read_last_words();
   void list(std::span<const std::byte> path);
   // False: as of handle().
   [[nodiscard]] bool remove(std::span<const std::byte> message);
