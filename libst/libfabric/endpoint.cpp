@@ -400,13 +400,13 @@ fi_ops_cm cm_calls{
 // ---- an endpoint ----
 
 AnyEndpoint::AnyEndpoint(Domain& domain, const fi_info& info, const Offer& offer,
-                         fi_ops_tagged* tagged, void* context)
+                         fi_ops_tagged* tagged_calls, void* context)
     : MessageEnd({.fid = {.fclass = FI_CLASS_EP, .context = context, .ops = &object_calls},
                   .ops = &ep_calls,
                   .cm = &cm_calls,
                   .msg = &msg_calls,
                   .rma = &rma_calls,
-                  .tagged = tagged,
+                  .tagged = tagged_calls,
                   .atomic = &atomic_calls,
                   .collective = nullptr},
                  offer, OpFlags(info)),

@@ -272,7 +272,7 @@ class AnyEndpoint : public MessageEnd {
                 const Function& function);
 
  protected:
-  AnyEndpoint(Domain& domain, const fi_info& info, const Offer& offer, fi_ops_tagged* tagged,
+  AnyEndpoint(Domain& domain, const fi_info& info, const Offer& offer, fi_ops_tagged* tagged_calls,
               void* context);
   virtual ~AnyEndpoint() = default;
   // -FI_EINVAL: it cannot have the sizes of that info.

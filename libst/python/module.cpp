@@ -119,9 +119,9 @@ void define_domain(py::module_& module) {
   listener.def("request", &Listener::request).def("close", &Listener::close);
   py::class_<Region, std::shared_ptr<Region>> region(module, "Region");
   made_here(region);
-  region.def("close", &Region::close).def_property_readonly("remote", [](const Region& region) {
+  region.def("close", &Region::close).def_property_readonly("remote", [](const Region& of) {
     char bytes[STM_REMOTE_SIZE];
-    stm_remote_encode(&region.remote, bytes);
+    stm_remote_encode(&of.remote, bytes);
     return py::bytes(bytes, sizeof bytes);
   });
 }

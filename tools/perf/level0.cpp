@@ -11,6 +11,8 @@
 #include <stp/managed.hpp>
 #include <utility>
 
+#include "tools/perf/room.h"
+
 namespace stp::perf {
 namespace {
 
