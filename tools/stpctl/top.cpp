@@ -331,7 +331,7 @@ void TopView::type(std::string_view key) {
 
 bool TopView::press(std::string_view key) {
   constexpr std::size_t kScreenful = 10;
-  constexpr double kLeastSeconds = 0.1, kMostSeconds = 60;
+  constexpr double kShortest = 0.1, kLongest = 60;
   if (typing_) {
     type(key);
     return true;
@@ -351,8 +351,8 @@ bool TopView::press(std::string_view key) {
   if (key == "/") typing_ = true;
   if (key == "\033") filter_.clear();
   if (key == " ") paused_ = !paused_;
-  if (key == "+") interval_ = std::max(kLeastSeconds, interval_ / 2);
-  if (key == "-") interval_ = std::min(kMostSeconds, interval_ * 2);
+  if (key == "+") interval_ = std::max(kShortest, interval_ / 2);
+  if (key == "-") interval_ = std::min(kLongest, interval_ * 2);
   if (key == "j" || key == "\033[B") ++first_;
   if (key == "k" || key == "\033[A") first_ -= std::min<std::size_t>(first_, 1);
   if (key == "\033[6~") first_ += kScreenful;

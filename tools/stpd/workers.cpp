@@ -161,9 +161,9 @@ struct UserWorkers::State : Crew {
 
   [[nodiscard]] bool may_work_for(const Queues::value_type& entry) const STP_REQUIRES(mutex) {
     const auto& [user, queue] = entry;
-    const auto most = queue.busy == 0 ? kThreads + kFirstThreads : kThreads;
+    const auto places = queue.busy == 0 ? kThreads + kFirstThreads : kThreads;
     return !queue.waiting.empty() && queue.busy < kThreadsPerUser &&
-           (untrusted < most || ipc::is_trusted(user));
+           (untrusted < places || ipc::is_trusted(user));
   }
   Queues::iterator next() STP_REQUIRES(mutex) {
     return next_in_turn(queues, last_served, [this](const auto& each) STP_REQUIRES(mutex) {
@@ -365,9 +365,9 @@ struct Closer::State : Crew {
   [[nodiscard]] bool may_close_for(const Lanes::value_type& each) const STP_REQUIRES(mutex) {
     const auto& [key, lane] = each;
     constexpr auto kOfUsers = kThreads - kThreadsOfOperators;
-    const auto most = lane.busy_count() == 0 ? kOfUsers + kFirstThreads : kOfUsers;
+    const auto places = lane.busy_count() == 0 ? kOfUsers + kFirstThreads : kOfUsers;
     return !lane.waiting.empty() && lane.free_place() &&
-           (ipc::is_trusted(key.first) || busy_for_users < most);
+           (ipc::is_trusted(key.first) || busy_for_users < places);
   }
   Lanes::iterator next() STP_REQUIRES(mutex) {
     return next_in_turn(lanes, last_served, [this](const auto& each) STP_REQUIRES(mutex) {
