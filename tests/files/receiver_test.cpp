@@ -285,20 +285,27 @@ TEST_F(HeldFileTest, a_file_that_another_transfer_keeps_is_given_up_in_the_end) 
 
 class RestartedReceiverTest : public SilentSendersTest {
  protected:
-  RestartedReceiverTest() : SilentSendersTest([](ReceiverContext&) {}) {}
+  RestartedReceiverTest() : SilentSendersTest([](ReceiverContext&) {}) {
+    sending_.paths = {make_file("file", 3'000'000)};
+    sending_.destination = "localhost:3000";
+    sending_.bytes_per_second = 10'000'000;
+  }
+  // Returns in the middle of the file.
+  std::future<std::size_t> begin_to_send() {
+    auto failures =
+        std::async(std::launch::async, [&] { return send_all(sending_, stop_sender_, progress_); });
+    while (std::filesystem::is_empty(directory_ / "out"))
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return failures;
+  }
+
+  Sending sending_;
 };
 
 // The file has not failed with the receiver that began to write it.
 TEST_F(RestartedReceiverTest, gets_the_rest_with_retry_and_the_sender_counts_no_failure) {
-  Sending sending;
-  sending.paths = {make_file("file", 3'000'000)};
-  sending.destination = "localhost:3000";
-  sending.retry = std::chrono::hours(1);
-  sending.bytes_per_second = 10'000'000;
-  auto failures =
-      std::async(std::launch::async, [&] { return send_all(sending, stop_sender_, progress_); });
-  while (std::filesystem::is_empty(directory_ / "out"))
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  sending_.retry = std::chrono::hours(1);
+  auto failures = begin_to_send();
   stop_receiver_ = true;
   thread_.join();
   stop_receiver_ = false;
@@ -309,22 +316,15 @@ TEST_F(RestartedReceiverTest, gets_the_rest_with_retry_and_the_sender_counts_no_
 
 // Who, and why, at either end.
 TEST_F(RestartedReceiverTest, tells_the_sender_that_it_was_stopped_and_names_that_in_its_own_line) {
-  Sending sending;
-  sending.paths = {make_file("file", 3'000'000)};
-  sending.destination = "localhost:3000";
-  sending.bytes_per_second = 10'000'000;
   ErrorLog log(directory_.path() + "/log");
-  auto failures =
-      std::async(std::launch::async, [&] { return send_all(sending, stop_sender_, progress_); });
-  while (std::filesystem::is_empty(directory_ / "out"))
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  auto failures = begin_to_send();
   stop_receiver_ = true;
   try {
     failures.get();
     ADD_FAILURE() << "it arrived";
   } catch (const LinkFailure& failure) {
     EXPECT_EQ(failure.what(),
-              sending.paths[0] +
+              sending_.paths[0] +
                   " to localhost:3000: the receiver was stopped by a signal; send it again when it "
                   "runs");
   }
@@ -334,15 +334,8 @@ TEST_F(RestartedReceiverTest, tells_the_sender_that_it_was_stopped_and_names_tha
 }
 
 TEST_F(RestartedReceiverTest, names_a_sender_that_was_stopped_and_says_so) {
-  Sending sending;
-  sending.paths = {make_file("file", 3'000'000)};
-  sending.destination = "localhost:3000";
-  sending.bytes_per_second = 10'000'000;
   ErrorLog log(directory_.path() + "/log");
-  auto failures =
-      std::async(std::launch::async, [&] { return send_all(sending, stop_sender_, progress_); });
-  while (std::filesystem::is_empty(directory_ / "out"))
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  auto failures = begin_to_send();
   stop_sender_ = true;
   EXPECT_THROW(failures.get(), Stopped);
   while (!log.says("test: from ")) std::this_thread::sleep_for(std::chrono::milliseconds(1));
