@@ -208,11 +208,11 @@ bool LocalBackend::leaves_at_once() {
 bool LocalBackend::attend(Condition condition, Time deadline) {
   if (deadline == 0) return drive(condition, 0);
   const auto begin = port::now();
-  // Where others spin on this core, the peer cannot answer before this thread sleeps. For a longer
-  // wait the loop takes over, which may be the one that spins here.
-  if (deadline < begin + kNap && core_.is_shared(begin))
-    return drive(condition, deadline, Between::kSleeps);
-  if (drive(condition, std::min(deadline, begin + kPatience))) return true;
+  // Where others spin on this core, a thread that spins, too, gets it back a slice later, and one
+  // that sleeps as soon as a frame wakes it. After a while the loop takes over.
+  const bool naps = core_.is_shared(begin);
+  const auto until = std::min(deadline, begin + (naps ? kNap : kPatience));
+  if (drive(condition, until, naps ? Between::kSleeps : Between::kYields)) return true;
   if (deadline > begin) loop_.take_over();
   return false;
 }

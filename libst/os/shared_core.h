@@ -15,8 +15,9 @@ namespace stp::os {
 
 // When yields show it, and for how long. In nanoseconds, as all times here.
 struct SharedCoreRule {
-  std::uint64_t late_back = 20'000;  // a yield that takes longer is late
-  unsigned late_in_a_row = 1;        // so many are no accident
+  std::uint64_t late_back = 20'000;     // a yield that takes longer is late
+  unsigned late_in_a_row = 1;           // so many are no accident
+  std::uint64_t long_away = 1'000'000;  // nor is a single one that takes as long as a slice
   // It holds so long, and twice as long each time that the next yield is late again, up to
   // `longest`.
   std::uint64_t holds = 50'000'000, longest = 50'000'000;
@@ -34,7 +35,8 @@ class SharedCore {
       if (late != 0) forget();
       return;
     }
-    const auto so_many = std::min(late + 1, rule_.late_in_a_row);
+    const auto so_many = now - begin >= rule_.long_away ? rule_.late_in_a_row
+                                                        : std::min(late + 1, rule_.late_in_a_row);
     late_.store(so_many, std::memory_order_relaxed);
     if (so_many < rule_.late_in_a_row) return;
     const auto holds = holds_.load(std::memory_order_relaxed);

@@ -37,6 +37,15 @@ TEST(SharedCore, OneLateYieldMayBeAnAccident) {
   EXPECT_FALSE(core.is_shared(kBegin + kLate + kUsual.holds));
 }
 
+TEST(SharedCore, AYieldThatLastsASliceIsNoAccident) {
+  SharedCore core({.late_in_a_row = 8});
+  core.yielded(kBegin, kBegin + kUsual.long_away - 1);
+  EXPECT_FALSE(core.is_shared(kBegin + kUsual.long_away));
+  core.yielded(kBegin, kBegin);
+  core.yielded(kBegin, kBegin + kUsual.long_away);
+  EXPECT_TRUE(core.is_shared(kBegin + kUsual.long_away));
+}
+
 TEST(SharedCore, TheLongerItHasBeenSoTheLongerItHolds) {
   constexpr auto kLongest = 16 * kUsual.holds;
   SharedCore core({.longest = kLongest});

@@ -12,7 +12,8 @@
 namespace {
 
 // Of a thread whose core has others to run: its yields take long. How often it has slept itself.
-thread_local bool is_crowded = false, next_is_late = false;
+thread_local bool is_crowded = false;
+thread_local std::chrono::microseconds next_is_late{0};
 thread_local int sleeps = 0;
 
 }  // namespace
@@ -21,10 +22,11 @@ extern "C" __attribute__((visibility("default"))) int sched_yield() {
   static const auto real =
       reinterpret_cast<decltype(&sched_yield)>(::dlsym(RTLD_NEXT, "sched_yield"));
   const auto begin = std::chrono::steady_clock::now();
-  const auto late = is_crowded || std::exchange(next_is_late, false);
-  while (late && std::chrono::steady_clock::now() - begin < std::chrono::microseconds(100)) {
+  auto late = std::exchange(next_is_late, std::chrono::microseconds(0));
+  if (is_crowded) late = std::chrono::microseconds(100);
+  while (std::chrono::steady_clock::now() - begin < late) {
   }
-  return late ? 0 : real();
+  return late.count() != 0 ? 0 : real();
 }
 
 extern "C" __attribute__((visibility("default"))) int ppoll(pollfd* files, nfds_t count,
@@ -41,10 +43,10 @@ namespace {
 class LocalBackend : public ConnectedTest {
  protected:
   // It waits in vain. How often it slept itself.
-  int sleeps_of_a_wait() const {
+  int sleeps_of_a_wait(long microseconds = 300) const {
     const auto before = sleeps;
     st_header_t got;
-    timeval limit{.tv_sec = 0, .tv_usec = 300};
+    timeval limit{.tv_sec = 0, .tv_usec = microseconds};
     EXPECT_EQ(st_rx(connected_, &got, nullptr, &limit), -EWOULDBLOCK);
     return sleeps - before;
   }
@@ -65,10 +67,31 @@ TEST_P(LocalBackend, WhereTheCoreIsCrowdedAThreadSleepsOnTheLinkItself) {
 // The thread that drives the link while no caller does takes the core for a moment, too.
 TEST_P(LocalBackend, OneLateYieldIsNoCrowd) {
   EXPECT_TRUE(host::eventually([&] {
-    next_is_late = true;
+    next_is_late = std::chrono::microseconds(100);
     sleeps_of_a_wait();
-    return !next_is_late && sleeps_of_a_wait() == 0;
+    return next_is_late.count() == 0 && sleeps_of_a_wait() == 0;
   }));
+}
+
+// A program that computes keeps the core for some milliseconds each time that it gets it, but most
+// yields give it nothing.
+TEST_P(LocalBackend, OneYieldOfMillisecondsIsACrowd) {
+  EXPECT_TRUE(host::eventually([&] {
+    next_is_late = std::chrono::milliseconds(2);
+    sleeps_of_a_wait();
+    return next_is_late.count() == 0 && sleeps_of_a_wait() != 0;
+  }));
+}
+
+// Who waits longer than an answer takes is no different: the thread of its process that drives the
+// link instead costs the same turns.
+TEST_P(LocalBackend, WhereTheCoreIsCrowdedALongWaitBeginsSo) {
+  constexpr long kLong = 5'000;
+  EXPECT_TRUE(host::eventually([&] { return sleeps_of_a_wait(kLong) == 0; }));
+  is_crowded = true;
+  sleeps_of_a_wait();
+  EXPECT_TRUE(host::eventually([&] { return sleeps_of_a_wait(kLong) != 0; }));
+  is_crowded = false;
 }
 
 }  // namespace
