@@ -577,9 +577,9 @@ ssize_t AnyEndpoint::read(const Request& request, fi_addr_t to, const Target& ta
   if (request.segments.length > kMostMessage) return -FI_EMSGSIZE;
   SendingConnection* way = nullptr;
   if (const auto error = may_access(lock, request.flags, to, way); error != 0) return error;
-  // One of nothing is done at once, and waits here for what was posted before.
+  // One of nothing is done at once, and waits here for what was posted before to that peer.
   const auto waits = request.segments.length == 0 && (request.flags & FI_FENCE) != 0;
-  if (waits && outstanding_ != 0) return -FI_EAGAIN;
+  if (waits && link_.has_under_way(*way)) return -FI_EAGAIN;
   auto& op = begin(request, Direction::kRead, FI_RMA | FI_READ);
   access(op, *way, Action::kRead, target);
   if (op.length == 0) {  // there is nothing to get

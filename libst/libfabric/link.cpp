@@ -355,6 +355,10 @@ void FabricLink::free_op(Op& op) {
   free_ops_.push_back(&op);
 }
 
+bool FabricLink::has_under_way(const Owner& owner) const {
+  return std::ranges::any_of(ops_, [&](const Op& op) { return op.owner == &owner; });
+}
+
 namespace {
 
 // The registration by the program that covers the bytes; nullptr: none.

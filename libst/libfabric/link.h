@@ -482,6 +482,8 @@ class FabricLink {
   Op& take_op();
   // Releases what the operation holds.
   void free_op(Op& op);
+  // Whether one of that owner has not been freed. Looks at all that there are.
+  [[nodiscard]] bool has_under_way(const Owner& owner) const;
   // Finds or makes registered memory for the segments. `gather`: copies their bytes into it.
   int span_of(const Segments& segments, bool gather, Span& out);
   // Whether a call with that status found memory, places or registrations used up that operations

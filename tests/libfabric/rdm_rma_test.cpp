@@ -100,7 +100,8 @@ TEST_F(RdmRma, AFenceWaitsForWhatWasPostedToThatPeer) {
   a_->completed(a_->tx.get());
 }
 
-TEST_F(RdmRma, AFencedReadOfNothingWaitsForAll) {
+// What is under way to others does not hold it up.
+TEST_F(RdmRma, AFencedReadOfNothingWaitsForAllToThatPeer) {
   char there = 0, here = 'x';
   const auto remote = b_->memory(&there, 1, FI_REMOTE_WRITE);
   const auto at = reinterpret_cast<std::uintptr_t>(&there);
@@ -118,8 +119,13 @@ TEST_F(RdmRma, AFencedReadOfNothingWaitsForAll) {
     EXPECT_EQ(fi_readmsg(a_->ep.get(), &read, FI_FENCE), -FI_EAGAIN);
     a_->completed(a_->tx.get());
   }
+  std::vector<char> bytes(100'000);
+  const auto to_itself = a_->insert(a_->name());
+  ASSERT_EQ(fi_tsend(a_->ep.get(), bytes.data(), bytes.size(), nullptr, to_itself, 1, nullptr), 0);
   EXPECT_EQ(fi_readmsg(a_->ep.get(), &read, FI_FENCE), 0);
   EXPECT_EQ(a_->completed(a_->tx.get()).flags, FI_RMA | FI_READ);
+  read.addr = to_itself;
+  EXPECT_EQ(fi_readmsg(a_->ep.get(), &read, FI_FENCE), -FI_EAGAIN);
 }
 
 TEST_F(RdmRma, AccessThatIsNotGrantedFails) {
