@@ -41,6 +41,7 @@ struct OfHost {
   std::size_t connections = 0;
   std::size_t left = 0;  // bytes of messages that wait and whose connection has ended
   std::size_t kept = 0;  // of those that wait in copies, of connections that are there
+  std::size_t lanes = 0, buffers = 0;  // of those that all share
 };
 
 // What a message that waits costs beside its bytes.

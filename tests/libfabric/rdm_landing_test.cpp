@@ -5,6 +5,8 @@
 
 #include <sys/resource.h>
 
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "tests/libfabric/rdm_stranger.h"
@@ -13,7 +15,11 @@ namespace stp::test::rdm_landing_test {
 namespace {
 
 using fi::OfHost;
+using fi::RxBuffer;
+using fi::rdm::Buffers;
 using fi::rdm::kMostConnections;
+using fi::rdm::LaneMemory;
+using fi::rdm::Lanes;
 using fi::rdm::Places;
 using namespace rdm_stranger;
 
@@ -250,6 +256,54 @@ TEST_F(RdmPlaces, HostsThatHaveNothingAreForgotten) {
   for (int host = 0; host < 5'000; ++host) places.of(std::to_string(host));
   EXPECT_EQ(places.of("a"), stays);
   EXPECT_EQ(places.of("0")->connections, 0U);
+}
+
+// ---- what all share ----
+
+class RdmShares : public testing::Test {
+ protected:
+  RdmShares() {
+    stm_domain_attr_t attr{};
+    attr.size = sizeof attr;
+    attr.link = "loop";
+    EXPECT_EQ(stm_domain_open(&attr, &domain), 0);
+  }
+  ~RdmShares() override { stm_domain_close(domain); }
+
+  stm_domain_t domain = nullptr;
+  OfHost one, other;
+};
+
+TEST_F(RdmShares, OneHostLeavesLanesToOthers) {
+  Lanes lanes(domain);
+  std::vector<std::unique_ptr<LaneMemory>> held;
+  const auto take_all = [&](OfHost& host) {
+    const auto before = held.size();
+    std::unique_ptr<LaneMemory> lane;
+    while (lanes.take(host, lane) == 0) held.push_back(std::move(lane));
+    return held.size() - before;
+  };
+  EXPECT_EQ(take_all(one), Lanes::kMost - Lanes::kForOthers);
+  EXPECT_EQ(take_all(other), Lanes::kFew);
+  for (std::size_t i = 0; i <= Lanes::kFew; ++i) lanes.give_back(one, std::move(held[i]));
+  EXPECT_EQ(take_all(one), 1U);
+}
+
+TEST_F(RdmShares, OneHostLeavesBuffersToOthers) {
+  Buffers buffers(domain, 64, 128);
+  std::vector<RxBuffer*> held;
+  const auto take_all = [&](OfHost& host) {
+    const auto before = held.size();
+    for (RxBuffer* buffer = nullptr; buffers.take_further(host, buffer) == 0;)
+      held.push_back(buffer);
+    return held.size() - before;
+  };
+  EXPECT_EQ(take_all(one), Buffers::kShared - Buffers::kForOthers);
+  EXPECT_EQ(take_all(other), Buffers::kFew);
+  for (std::size_t i = 0; i <= Buffers::kFew; ++i) buffers.give_back_further(one, *held[i]);
+  EXPECT_EQ(take_all(one), 1U);
+  RxBuffer* first = nullptr;
+  EXPECT_EQ(buffers.take(first), 0) << "each connection has one";
 }
 
 }  // namespace

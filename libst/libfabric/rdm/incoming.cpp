@@ -46,8 +46,9 @@ Incoming::~Incoming() {
   endpoint_.link().stop_awaiting(*this);
   endpoint_.link().stop_watching(*this);
   endpoint_.link().stop_telling(*this);
-  for (std::size_t i = 0; i < buffers_.size(); ++i)
-    endpoint_.buffers().give_back(*buffers_[i], i >= Buffers::kFirst);
+  for (; buffers_.size() > Buffers::kFirst; buffers_.pop_back())
+    endpoint_.buffers().give_back_further(*host_, *buffers_.back());
+  for (auto* const buffer : buffers_) endpoint_.buffers().give_back(*buffer);
 }
 
 int Incoming::accept() {
@@ -64,7 +65,9 @@ int Incoming::accept() {
 
 [[gnu::noinline]] int Incoming::add_buffer() {
   RxBuffer* buffer = nullptr;
-  const auto error = endpoint_.buffers().take(buffers_.size() >= Buffers::kFirst, buffer);
+  auto& all = endpoint_.buffers();
+  const auto error =
+      buffers_.size() < Buffers::kFirst ? all.take(buffer) : all.take_further(*host_, buffer);
   if (error != 0) return error;
   buffer->owner = this;
   buffers_.push_back(buffer);
@@ -346,7 +349,7 @@ void Incoming::take_part(const RxBuffer& buffer, std::size_t length) {
 // From the first message on that would not be injected.
 void Incoming::lend_lane() {
   may_lend_ = false;
-  lane_.emplace(endpoint_.lanes());
+  lane_.emplace(endpoint_.lanes(), *host_);
   if (lane_->open(connection_) == 0)
     tell_peer(Kind::kLane, lane_->told());
   else

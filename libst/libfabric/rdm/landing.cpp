@@ -16,12 +16,20 @@ LaneMemory::~LaneMemory() {
   if (memory != nullptr) stm_memory_release(memory);
 }
 
-int Lanes::take(std::unique_ptr<LaneMemory>& out) {
-  if (taken_ == kMost) return -ENOBUFS;
+int Lanes::take(OfHost& host, std::unique_ptr<LaneMemory>& out) {
+  const auto most = host.lanes < kFew ? kMost : kMost - kForOthers;
+  if (taken_ >= most) return -ENOBUFS;
+  const auto error = find(out);
+  if (error != 0) return error;
+  ++taken_;
+  ++host.lanes;
+  return 0;
+}
+
+int Lanes::find(std::unique_ptr<LaneMemory>& out) {
   if (!free_.empty()) {
     out = std::move(free_.front());
     free_.pop_front();
-    ++taken_;
     return 0;
   }
   auto made = std::make_unique<LaneMemory>();
@@ -34,30 +42,30 @@ int Lanes::take(std::unique_ptr<LaneMemory>& out) {
   if (error != 0) return error;
   long_ += made->pages == kLongLane ? 1 : 0;
   out = std::move(made);
-  ++taken_;
   return 0;
 }
 
-void Lanes::give_back(std::unique_ptr<LaneMemory> lane) {
+void Lanes::give_back(OfHost& host, std::unique_ptr<LaneMemory> lane) {
   --taken_;
+  --host.lanes;
   if (lane->pages == kLongLane)
     free_.push_front(std::move(lane));
   else
     free_.push_back(std::move(lane));
 }
 
-LaneIn::LaneIn(Lanes& lanes) : lanes_(lanes) {
+LaneIn::LaneIn(Lanes& lanes, OfHost& host) : lanes_(lanes), host_(host) {
   std::random_device seed;
   base_ = std::uint64_t{seed()} << 32 | seed();
 }
 
 LaneIn::~LaneIn() {
   if (region_ != nullptr) stm_region_close(region_);
-  if (memory_) lanes_.give_back(std::move(memory_));
+  if (memory_) lanes_.give_back(host_, std::move(memory_));
 }
 
 int LaneIn::open(stm_connection_t connection) {
-  if (const auto error = lanes_.take(memory_); error != 0) return error;
+  if (const auto error = lanes_.take(host_, memory_); error != 0) return error;
   pages_ = LanePages(memory_->pages);
   stm_remote_t remote{};
   const auto error =
@@ -115,8 +123,7 @@ int Buffers::add_block() {
   return 0;
 }
 
-int Buffers::take(bool further, RxBuffer*& out) {
-  if (further && shared_ == kShared) return -ENOBUFS;
+int Buffers::take(RxBuffer*& out) {
   auto with_room =
       std::ranges::find_if(blocks_, [](const auto& each) { return !each.free.empty(); });
   if (with_room == blocks_.end()) {
@@ -125,13 +132,26 @@ int Buffers::take(bool further, RxBuffer*& out) {
   }
   out = with_room->free.back();
   with_room->free.pop_back();
-  if (further) ++shared_;
   return 0;
 }
 
+int Buffers::take_further(OfHost& host, RxBuffer*& out) {
+  const auto most = host.buffers < kFew ? kShared : kShared - kForOthers;
+  if (shared_ >= most) return -ENOBUFS;
+  if (const auto error = take(out); error != 0) return error;
+  ++shared_;
+  ++host.buffers;
+  return 0;
+}
+
+void Buffers::give_back_further(OfHost& host, RxBuffer& buffer) {
+  --shared_;
+  --host.buffers;
+  give_back(buffer);
+}
+
 // One block that is free as a whole stays, for who connects next.
-void Buffers::give_back(RxBuffer& buffer, bool further) {
-  if (further) --shared_;
+void Buffers::give_back(RxBuffer& buffer) {
   buffer.owner = nullptr;
   auto& block = *buffer.block;
   block.free.push_back(&buffer);

@@ -153,22 +153,29 @@ struct LaneMemory {
   ~LaneMemory();
 };
 
-// Owns the memory of the lanes of an endpoint: of a bounded number.
+// Owns the memory of the lanes of an endpoint: of a bounded number. The last ones are for hosts
+// that have few, so that one host cannot keep all others out.
 class Lanes {
  public:
   static constexpr std::size_t kMost = 32;
   static constexpr std::size_t kLong = 4;  // of them
+  static constexpr std::size_t kForOthers = 8;
+  // A host that has so many of them gets none of the last kForOthers.
+  static constexpr std::size_t kFew = 2;
   static constexpr std::size_t kBytes =
       (kLong * kLongLane + (kMost - kLong) * kShortLane) * kLanePage;
 
   explicit Lanes(stm_domain_t domain) : domain_(domain) {}
-  // 0 or a status: -ENOBUFS, all are taken.
-  int take(std::unique_ptr<LaneMemory>& out);
+  // For a peer of that host. 0 or a status: -ENOBUFS, all that it may have are taken.
+  int take(OfHost& host, std::unique_ptr<LaneMemory>& out);
   // No peer has access to it any more.
-  void give_back(std::unique_ptr<LaneMemory> lane);
+  void give_back(OfHost& host, std::unique_ptr<LaneMemory> lane);
   void clear() { free_.clear(); }
 
  private:
+  // One that is free, or a new one. 0 or a status.
+  int find(std::unique_ptr<LaneMemory>& out);
+
   const stm_domain_t domain_;
   std::size_t taken_ = 0;
   std::size_t long_ = 0;                         // long ones that exist
@@ -178,7 +185,8 @@ class Lanes {
 // The receiving side of a lane.
 class LaneIn {
  public:
-  explicit LaneIn(Lanes& lanes);
+  // Of a peer of that host, which stays as long as this.
+  LaneIn(Lanes& lanes, OfHost& host);
   ~LaneIn();
   LaneIn(const LaneIn&) = delete;
   LaneIn& operator=(const LaneIn&) = delete;
@@ -213,6 +221,7 @@ class LaneIn {
   }
 
   Lanes& lanes_;
+  OfHost& host_;
   std::unique_ptr<LaneMemory> memory_;
   stm_region_t region_ = nullptr;
   std::uint32_t key_ = 0;
@@ -256,23 +265,29 @@ class LaneOut {
 inline constexpr std::size_t kWords = 32;
 
 // Owns the buffers of an endpoint that are of one size. Those for messages have kBuffer bytes.
-// Their memory is bounded: kFirst for each connection, and kShared for those that have more.
+// Their memory is bounded: kFirst for each connection, and kShared for those that have more. The
+// last of these are for hosts that have few.
 class Buffers {
  public:
   static constexpr std::size_t kFirst = 1;
   static constexpr std::size_t kMost = 16;  // of a connection
   static constexpr std::size_t kEach = 4;   // messages, for each of them
   static constexpr std::size_t kShared = 1024;
+  static constexpr std::size_t kForOthers = 128;
+  // A host that has so many of them gets none of the last kForOthers.
+  static constexpr std::size_t kFew = 16;
   static constexpr std::size_t kOfBlock = 16;  // registered together
 
   Buffers(stm_domain_t domain, std::size_t size, std::size_t of_block)
       : domain_(domain), size_(size), of_block_(of_block) {}
 
-  // `further`: it is not one of the first of its connection. 0 or a status: -ENOBUFS, all that are
-  // shared are taken.
-  int take(bool further, RxBuffer*& out);
+  // One of the first of its connection. 0 or a status.
+  int take(RxBuffer*& out);
+  // A further one, of a peer of that host. -ENOBUFS: all that it may have are taken.
+  int take_further(OfHost& host, RxBuffer*& out);
   // No link writes into it any more.
-  void give_back(RxBuffer& buffer, bool further);
+  void give_back(RxBuffer& buffer);
+  void give_back_further(OfHost& host, RxBuffer& buffer);
   void clear() { blocks_.clear(); }
 
  private:

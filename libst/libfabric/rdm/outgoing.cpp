@@ -50,13 +50,13 @@ Outgoing::~Outgoing() {
   endpoint_.link().stop_leaving(*this);
   endpoint_.link().dialers().forget(*this);
   question_.release();
-  for (auto* const word : words_) endpoint_.words().give_back(*word, false);
+  for (auto* const word : words_) endpoint_.words().give_back(*word);
 }
 
 int Outgoing::dial() {
   while (words_.size() < kWords) {
     RxBuffer* word = nullptr;
-    if (const auto error = endpoint_.words().take(false, word); error != 0) return error;
+    if (const auto error = endpoint_.words().take(word); error != 0) return error;
     word->owner = this;
     words_.push_back(word);
   }
