@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -57,6 +58,12 @@ void* pointer_of(std::uint64_t context) {
 
 // Of this thread, whoever drives the links.
 thread_local constinit Hearing hearing;
+
+// Whether this thread's nice value is negative.
+bool is_favored() {
+  errno = 0;
+  return ::getpriority(PRIO_PROCESS, 0) < 0 && errno == 0;
+}
 
 int begin_connect(const Dial& dial) {
   const auto given = static_cast<std::int64_t>(parameters().connect_timeout) * 1000;
@@ -264,7 +271,7 @@ static std::uint64_t nanoseconds() {
 [[gnu::noinline]] void FabricLink::may_rest() {
   if (lost_ != 0 || mutex_.is_awaited()) return;
   const auto crowded = core_.is_shared(nanoseconds());
-  idle_.looked(crowded);
+  idle_.looked(crowded, crowded && is_favored());
   if (!crowded) return yield();
   // Where not, this thread polls the other link, too, and sleeps there.
   if (idle_.may_sleep(hearing.is_elsewhere(this)))

@@ -212,9 +212,12 @@ class IdlePolls {
     wait_after(due_);
     return true;
   }
-  void looked(bool crowded) {
+  // `favored`: the scheduler prefers this thread to those of others (a negative nice value). It
+  // would lose little if it polled on, and a yield gives them more than they would take. So the
+  // first sleep comes late, when no answer comes soon.
+  void looked(bool crowded, bool favored = false) {
     crowded_ = crowded;
-    first_ = crowded ? kFew : many_;
+    first_ = crowded && !favored ? kFew : many_;
     wait_after(due_ - left_);
   }
   // Whether to sleep here where the core is crowded. Open MPI polls two links in turn, and an event

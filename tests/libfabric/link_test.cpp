@@ -144,6 +144,18 @@ TEST(IdlePolls, LookMoreSeldomOnALinkOfTheirOwn) {
   EXPECT_EQ(until_time(polls), IdlePolls::kFew);
 }
 
+// What is awaited mostly comes before.
+TEST(IdlePolls, OfAFavoredThreadManyComeBeforeTheFirstSleep) {
+  IdlePolls polls;
+  polls.no_stpd_drives_it();
+  EXPECT_EQ(until_time(polls), IdlePolls::kManyAlone);
+  polls.looked(true, true);
+  polls.told();
+  EXPECT_EQ(until_time(polls), IdlePolls::kManyAlone);
+  polls.looked(true, true);
+  EXPECT_EQ(until_time(polls), IdlePolls::kManyAlone) << "then twice as many";
+}
+
 // A program that works between its polls (MPI_Test) sleeps ever more seldom until it is told
 // something.
 TEST(IdlePolls, SleepsComeTwiceAsSeldomEachTime) {
