@@ -2,6 +2,7 @@
 #include "libst/host/bells.h"
 
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -23,12 +24,8 @@ constexpr std::uint32_t kMostBells = 64;
 }  // namespace
 
 Bells::Bells(ClientTable& clients, port::TurnClock& clock)
-    : clients_(clients),
-      clock_(clock),
-      own_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      all_(::epoll_create1(EPOLL_CLOEXEC)) {
-  if (!own_ || !all_ || watch(EPOLL_CTL_ADD, own_.get(), 0, true) != 0)
-    throw std::system_error(errno, std::generic_category(), "eventfd");
+    : clients_(clients), clock_(clock), own_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!own_) throw std::system_error(errno, std::generic_category(), "eventfd");
 }
 
 void Bells::ring_own() const {
@@ -43,12 +40,14 @@ void Bells::ring_own() const {
 int Bells::of(Client& client, const Allowances& allow, int& out) {
   if (client.leaving) return -EBADF;
   if (!client.bell_file) {
-    os::UniqueFd fresh(::eventfd(0, EFD_CLOEXEC));
-    if (!fresh) return -errno;
-    if (const auto error = allow.check_file(fresh.get()); error != 0) return error;
-    if (const auto error = watch(EPOLL_CTL_ADD, fresh.get(), client.id, true); error != 0)
+    os::UniqueFd fresh(::eventfd(0, EFD_CLOEXEC)), watcher(::epoll_create1(EPOLL_CLOEXEC));
+    if (!fresh || !watcher) return -errno;
+    for (const auto* const file : {&fresh, &watcher})
+      if (const auto error = allow.check_file(file->get()); error != 0) return error;
+    if (const auto error = watch(EPOLL_CTL_ADD, watcher.get(), fresh.get(), true); error != 0)
       return error;
     client.bell_file = std::move(fresh);
+    client.bell_watch = std::move(watcher);
     client.rung.most = kMostBells;
   }
   out = client.bell_file.get();
@@ -57,30 +56,46 @@ int Bells::of(Client& client, const Allowances& allow, int& out) {
 
 void Bells::remove(Client& client) {
   if (!client.bell_file) return;
-  watch(EPOLL_CTL_DEL, client.bell_file.get(), client.id, false);
-  auto bell = std::exchange(client.bell_file, {});
-  if (close_) close_(client.identity.uid, std::move(bell));
+  // The watch first: nobody else has that, and with it nothing of this process waits for the bell.
+  for (auto* const file : {&client.bell_watch, &client.bell_file}) {
+    auto gone = std::exchange(*file, {});
+    if (asleep_)
+      removed_.emplace_back(client.identity.uid, std::move(gone));
+    else
+      close(client.identity.uid, std::move(gone));
+  }
 }
 
-// Edge-triggered: epoll reports each write once, so nobody has to read the bell. `whose` 0: the
-// bell of this process.
-int Bells::watch(int operation, int fd, ClientId whose, bool heard) {
+void Bells::close(uid_t user, os::UniqueFd file) {
+  if (close_) close_(user, std::move(file));
+}
+
+// Edge-triggered: epoll reports each write once, so nobody has to read the bell.
+int Bells::watch(int operation, int watcher, int bell, bool heard) {
   epoll_event event{};
   event.events = heard ? static_cast<std::uint32_t>(EPOLLIN | EPOLLET) : 0;
-  event.data.u64 = whose;
-  return ::epoll_ctl(all_.get(), operation, fd, &event) == 0 ? 0 : -errno;
+  return ::epoll_ctl(watcher, operation, bell, &event) == 0 ? 0 : -errno;
 }
 
 // ---- sleeping
 
 bool Bells::fall_asleep() {
   asleep_ = true;
-  for (auto& [id, client] : clients_) client.page().service_asleep.store(1);
+  awaited_.assign(kWatches, {.fd = -1, .events = POLLIN, .revents = 0});
+  awaited_[kOwn].fd = own_.get();
+  whose_.clear();
+  for (auto& [id, client] : clients_) {
+    client.page().service_asleep.store(1);
+    if (!client.bell_watch) continue;
+    awaited_.push_back({.fd = client.bell_watch.get(), .events = POLLIN, .revents = 0});
+    whose_.push_back(id);
+  }
   return !any_rung();
 }
 
 void Bells::wake_up() {
   asleep_ = false;
+  for (auto& [user, file] : std::exchange(removed_, {})) close(user, std::move(file));
   for (auto& [id, client] : clients_) client.page().service_asleep.store(0);
   hear();
 }
@@ -93,21 +108,26 @@ bool Bells::any_rung() const {
   return false;
 }
 
-// The link's descriptor may be an epoll, and is in none: to add one to another takes a mutex of the
-// kernel that there is once, and any user of the host can hold that for most of the time. Events
-// beyond the size of `rung_` stay pending and end the next sleep.
+// The link's descriptor and the watches may be epolls, and are in none: to add one to another takes
+// a mutex of the kernel that there is once, and any user of the host can hold that for most of the
+// time.
 void Bells::sleep(int link, Time length) {
   const timespec timeout{.tv_sec = static_cast<time_t>(length / kSecond),
                          .tv_nsec = static_cast<long>(length % kSecond)};
-  std::array<pollfd, 2> any{{{all_.get(), POLLIN, 0}, {link, POLLIN, 0}}};
-  if (::ppoll(any.data(), any.size(), &timeout, nullptr) <= 0 || any[0].revents == 0) return;
-  rung_count_ = ::epoll_wait(all_.get(), rung_.data(), static_cast<int>(rung_.size()), 0);
+  awaited_[kLink].fd = link;
+  if (::ppoll(awaited_.data(), awaited_.size(), &timeout, nullptr) <= 0) return;
+  eventfd_t rings = 0;
+  if (awaited_[kOwn].revents != 0) ::eventfd_read(own_.get(), &rings);
+  for (auto at = kWatches; at < awaited_.size(); ++at) {
+    epoll_event event{};
+    if (awaited_[at].revents == 0 || ::epoll_wait(awaited_[at].fd, &event, 1, 0) != 1) continue;
+    whose_[rung_++] = whose_[at - kWatches];
+  }
 }
 
 void Bells::hear() {
-  const auto count = static_cast<std::size_t>(std::max(std::exchange(rung_count_, 0), 0));
-  for (const auto& event : std::span(rung_).first(count))
-    if (auto* const from = clients_.find(static_cast<ClientId>(event.data.u64)); from != nullptr)
+  for (const auto whose : std::span(whose_).first(std::exchange(rung_, 0)))
+    if (auto* const from = clients_.find(whose); from != nullptr)
       rang_in_vain(*from);  // collect_of() returns the credit if there is something new
 }
 
@@ -116,7 +136,7 @@ void Bells::hear() {
 void Bells::rang_in_vain(Client& client) {
   if (client.leaving || !client.bell_file || !client.bell_credit.rang_in_vain(clock_.now())) return;
   silences_.store(silences() + 1, std::memory_order_relaxed);
-  watch(EPOLL_CTL_MOD, client.bell_file.get(), client.id, false);
+  watch(EPOLL_CTL_MOD, client.bell_watch.get(), client.bell_file.get(), false);
   silent_until_ = std::min(silent_until_, client.bell_credit.silent_until());
 }
 
@@ -127,7 +147,7 @@ void Bells::end_silences() {
     if (client.bell_credit.silent_until() <= clock_.now()) {
       STP_ASSERT(client.bell_file, "a client that was silenced has a bell");
       client.bell_credit.listen_again();
-      watch(EPOLL_CTL_MOD, client.bell_file.get(), id, true);
+      watch(EPOLL_CTL_MOD, client.bell_watch.get(), client.bell_file.get(), true);
     } else {
       silent_until_ = std::min(silent_until_, client.bell_credit.silent_until());
     }

@@ -2,14 +2,16 @@
 // Who wakes whom: bells wake the polling thread, and the Service wakes threads of clients.
 #pragma once
 
-#include <sys/epoll.h>
+#include <poll.h>
+#include <sys/types.h>
 
-#include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "dpdk_port/dpdk/turn_clock.h"
 #include "libst/host/client.h"
@@ -25,12 +27,15 @@ namespace stp::host {
 // that never blocks and depends on no flag. A client that rings without need is not heard for a
 // while (client.h).
 //
-// It can also close its own descriptor of the bell, so that the Service has the last one. Whoever
-// closes that waits for each epoll that watches the bell, and a client can make this last for ever.
-// So another thread may close them: see close_by().
+// It can also have its bell watched a million times: the kernel holds the bell while a write wakes
+// all these, and whoever takes it out of an epoll waits for that, with the epoll. So each bell is
+// in an epoll of its own (the watch), where it stays: both are given to another thread, which
+// closes them (close_by()). And it can close its own descriptor of the bell, so that the Service
+// has the last one. Whoever closes that waits for each epoll that watches the bell, and a client
+// can make this last for ever.
 class Bells {
  public:
-  // Throws std::system_error if the process may not have two more files.
+  // Throws std::system_error if the process may not have one more file.
   Bells(ClientTable& clients, port::TurnClock& clock);
 
   // The Service's own bell, for threads of this process. Never handed to a client.
@@ -43,7 +48,8 @@ class Bells {
   int of(Client& client, const Allowances& allow, int& out);
   // Others may still hold the bell, for example a forked child: from now on nobody hears it.
   void remove(Client& client);
-  // From now on calls `close`, which does not block, for the bell of each client that is removed.
+  // From now on calls `close`, which does not block, for the bell and the watch of each client that
+  // is removed.
   using Close = std::function<void(uid_t, os::UniqueFd)>;
   void close_by(Close close) { close_ = std::move(close); }
 
@@ -92,7 +98,8 @@ class Bells {
     return reason || !client.bell_credit.silent();
   }
   [[nodiscard]] bool any_rung() const;
-  int watch(int operation, int fd, ClientId whose, bool heard);
+  static int watch(int operation, int watcher, int bell, bool heard);
+  void close(uid_t user, os::UniqueFd file);
   void hear();
   void rang_in_vain(Client& client);
   void end_silences();
@@ -100,10 +107,15 @@ class Bells {
   ClientTable& clients_;
   port::TurnClock& clock_;
   os::UniqueFd own_;
-  os::UniqueFd all_;                    // an epoll of the own bell and the clients'
-  Close close_;                         // empty: bells are closed here
-  std::array<epoll_event, 64> rung_{};  // the events that ended the last sleep
-  int rung_count_ = 0;
+  Close close_;  // empty: bells are closed here
+  // What a sleeping thread waits for: the own bell, the link, and from kWatches on the watches of
+  // clients, which `whose_` names. That thread alone has both while it sleeps.
+  static constexpr std::size_t kOwn = 0, kLink = 1, kWatches = 2;
+  std::vector<pollfd> awaited_;
+  std::vector<ClientId> whose_;
+  std::size_t rung_ = 0;  // so many of `whose_`, the first ones, have ended the last sleep
+  // Of clients that were removed meanwhile: a number of a file that is awaited names no other one.
+  std::vector<std::pair<uid_t, os::UniqueFd>> removed_;
   bool asleep_ = false;
   Time silent_until_ = kNever;
   std::atomic<std::uint64_t> silences_{0};

@@ -124,7 +124,7 @@ inline constexpr unsigned kUserShare = 50;  // per cent of the total, for a user
 std::uint64_t share_of(std::uint64_t total, std::uint64_t others, std::size_t users,
                        unsigned percent, std::uint64_t least = 1);
 
-// Open files that the first program of a user takes: five, and some for connections and regions
+// Open files that the first program of a user takes: six, and some for connections and regions
 // that are just being made.
 inline constexpr std::uint64_t kFilesOfAProgram = 8;
 

@@ -166,12 +166,13 @@ Client* ClientTable::add(const ipc::ClientIdentity& identity, Place where, std::
     errno = EDQUOT;
     return false;
   };
-  // Files: the page and the bell, and once per program its socket and its process descriptor.
+  // Files: the page, the bell and its watch, and once per program its socket and its process
+  // descriptor.
   const auto of_program = where == Place::kOwn ? 1U : 0U;
   if (where != Place::kOperator &&
       ((where == Place::kOwn && !reserve(Resource::kClients, 1, held)) ||
        !reserve(Resource::kMappings, 1, page) ||
-       !reserve(Resource::kFiles, 2 + 2 * of_program, files)))
+       !reserve(Resource::kFiles, 3 + 2 * of_program, files)))
     return nullptr;
   auto* const client = add(identity.uid == 0);
   if (client == nullptr) return nullptr;

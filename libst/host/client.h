@@ -286,6 +286,7 @@ struct Client {
   // An eventfd that the client writes to wake a sleeping service. The service never reads it,
   // writes it or changes its flags. Empty for a client in this process.
   os::UniqueFd bell_file;
+  os::UniqueFd bell_watch;  // an epoll of the bell alone (bells.h)
   BellCredit bell_credit;
   ipc::Doorbells::Progress rung;
   WakesDue wakes;

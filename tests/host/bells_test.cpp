@@ -6,6 +6,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -77,6 +79,34 @@ TEST_F(Bells, NoFlagAndNoValueOfOneHoldsUpTheDaemon) {
     EXPECT_TRUE(falls_asleep());
   }
   EXPECT_TRUE(heartbeats_go_on());
+}
+
+// To take it out of an epoll would wait for each write that wakes all who watch it.
+TEST(BellsOfClients, StayWithTheirWatchesUntilBothAreClosedElsewhere) {
+  Allowances allow{nullptr, 0, 1};
+  ClientTable clients{allow};
+  port::TurnClock clock;
+  ::stp::host::Bells bells{clients, clock};
+  std::vector<os::UniqueFd> closed;
+  bells.close_by([&](uid_t, os::UniqueFd file) { closed.push_back(std::move(file)); });
+  for (const bool asleep : {false, true}) {
+    auto& client = *clients.add(false);
+    int bell = -1;
+    ASSERT_EQ(bells.of(client, allow, bell), 0);
+    if (asleep) {
+      ASSERT_TRUE(bells.fall_asleep());
+    }
+    bells.remove(client);
+    if (asleep) {
+      EXPECT_TRUE(closed.empty()) << "another file would get the number that the sleeper looks at";
+      bells.wake_up();
+    }
+    ASSERT_EQ(closed.size(), 2U);
+    epoll_event event{};
+    EXPECT_EQ(::eventfd_write(closed[1].get(), 1), 0);
+    EXPECT_EQ(::epoll_wait(closed[0].get(), &event, 1, 0), 1);
+    closed.clear();
+  }
 }
 
 TEST_F(Bells, OneThatAlwaysRingsIsNotListenedTo) {

@@ -243,7 +243,7 @@ TEST_F(ClientTableTest, AProgramPaysForItsPlaceItsMappingAndItsFiles) {
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(used(Resource::kClients), 1U);
   EXPECT_EQ(used(Resource::kMappings), 1U);
-  EXPECT_EQ(used(Resource::kFiles), 4U);
+  EXPECT_EQ(used(Resource::kFiles), 5U);
   client->leaving = true;
   table.forget_if_empty(*client);
   EXPECT_EQ(table.size(), 0U);
@@ -255,7 +255,7 @@ TEST_F(ClientTableTest, AProgramKnownToAnotherShardPaysForItsPageAndItsBellOnly)
   ASSERT_NE(add(kUser, Place::kKnown), nullptr);
   EXPECT_EQ(used(Resource::kClients), 0U);
   EXPECT_EQ(used(Resource::kMappings), 1U);
-  EXPECT_EQ(used(Resource::kFiles), 2U);
+  EXPECT_EQ(used(Resource::kFiles), 3U);
 }
 
 TEST_F(ClientTableTest, APlaceForOperatorsCostsNothing) {

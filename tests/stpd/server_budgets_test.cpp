@@ -108,7 +108,7 @@ TEST_F(ServerBudgets, WhatAProgramHadComesBackWhenItGoes) {
     EXPECT_EQ(used(host::Resource::kMappedBytes), kSize);
     EXPECT_TRUE(host::eventually(
         [&] { return used(host::Resource::kConnections) == host::limits::kBacklog; }));
-    EXPECT_EQ(used(host::Resource::kFiles), 4 + kPinning);
+    EXPECT_EQ(used(host::Resource::kFiles), 5 + kPinning);
     EXPECT_EQ(used(host::Resource::kMappings), 3 + host::limits::kBacklog);
   }
   for (int i = 0; i < 20'000 && host::users(*budgets) != 0; ++i)

@@ -93,7 +93,7 @@ TEST_F(ServerShards, AProgramHasAPageAndABellOnEachShardThatItGreets) {
     }
     EXPECT_EQ(host::used(*budgets, host::Resource::kClients), 1U);
     EXPECT_EQ(host::used(*budgets, host::Resource::kEndpoints), kShards);
-    EXPECT_EQ(host::used(*budgets, host::Resource::kFiles), 2 + 2 * kShards);
+    EXPECT_EQ(host::used(*budgets, host::Resource::kFiles), 2 + 3 * kShards);
   }
   EXPECT_TRUE(nobody_is_left());
 }
