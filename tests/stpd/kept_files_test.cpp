@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <array>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -61,6 +63,26 @@ TEST_F(KeptFilesTest, AreCountedOnceHoweverOftenTheyAreHandedOut) {
   const auto page = hand_out(kUser);
   for (std::size_t i = 0; i < kMost; ++i) kept.handed_out(kUser, page->fd(), page);
   EXPECT_EQ(kept.count(), 1U);
+}
+
+// As when the kernel drops news, because too many wait.
+TEST_F(KeptFilesTest, OfWhichNothingIsToldAreLookedFor) {
+  constexpr std::size_t kGone = 20;  // more than a digit of their numbers
+  for (std::size_t i = 0; i < kGone + kMost; ++i) hand_out(i % 2 == 0 ? kUser : kOther);
+  EXPECT_EQ(kept.too_many(kUser, later()), (kGone + kMost) / 2);
+  programs.erase(programs.begin(), programs.begin() + kGone);
+  std::array<char, 4'096> news;
+  while (::read(kept.news_fd(), news.data(), news.size()) > 0) {
+  }
+  look();
+  EXPECT_EQ(kept.count(), kGone + kMost);
+  kept.look_at_all();
+  EXPECT_EQ(kept.count(), kMost);
+  hand_out(kUser);
+  for (const auto user : {kUser, kOther}) EXPECT_EQ(kept.too_many(user, later()), 0U);
+  programs.clear();
+  look();
+  EXPECT_EQ(kept.count(), 0U);
 }
 
 class FewKeptFiles : public testing::Test, protected stpd::ServedSocket {

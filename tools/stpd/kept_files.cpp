@@ -4,9 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstring>
+#include <fstream>
 #include <string>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "libst/ipc/socket.h"
 #include "tools/stpd/server.h"
@@ -37,12 +42,29 @@ void KeptFiles::look() {
     inotify_event each{};
     std::memcpy(&each, news.data() + at, sizeof each);
     at += static_cast<ssize_t>(sizeof each + each.len);
-    if ((each.mask & IN_Q_OVERFLOW) != 0) {  // some are lost: begins anew
-      users_.clear();
-      users_of_.clear();
-    }
+    if ((each.mask & IN_Q_OVERFLOW) != 0) has_lost_news_ = true;
     if ((each.mask & IN_IGNORED) != 0) forget(each.wd);
   }
+  if (!has_lost_news_) return;
+  look_at_all();
+  has_lost_news_ = false;
+}
+
+// The kernel lists the watches that there still are, a line each.
+void KeptFiles::look_at_all() {
+  constexpr std::string_view kBegin = "inotify wd:";
+  std::ifstream list("/proc/self/fdinfo/" + std::to_string(news_.get()));
+  std::unordered_set<int> there;
+  for (std::string line; std::getline(list, line);) {
+    int watch = 0;
+    if (!line.starts_with(kBegin)) continue;
+    std::from_chars(line.data() + kBegin.size(), line.data() + line.size(), watch, 16);
+    there.insert(watch);
+  }
+  std::vector<int> gone;
+  for (const auto& [watch, user] : users_of_)
+    if (!there.contains(watch)) gone.push_back(watch);
+  for (const auto watch : gone) forget(watch);
 }
 
 void KeptFiles::forget(int watch) {

@@ -184,8 +184,10 @@ class KeptFiles {
 
   // Readable when files have gone: call look() then. -1: the kernel does not tell.
   [[nodiscard]] int news_fd() const { return news_.get(); }
-  // Handles a bounded number of news.
+  // Handles a bounded number of news. When the kernel has lost some, because thousands of files
+  // have gone at once, looks at all files.
   void look();
+  void look_at_all();
   // Call before a program of `user` gets `file`. `memory`: what it is; stpd has given it up when
   // that has expired.
   void handed_out(uid_t user, int file, const std::weak_ptr<const void>& memory);
@@ -207,6 +209,7 @@ class KeptFiles {
 
   const std::size_t most_;
   os::UniqueFd news_;
+  bool has_lost_news_ = false;
   std::map<uid_t, User> users_;
   std::unordered_map<int, uid_t> users_of_;  // by watch
 };
