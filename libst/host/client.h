@@ -147,6 +147,7 @@ struct alignas(kCacheLine) Channel {
   bool to_wake = false;         // a thread that sleeps on it is about to be woken (bells.h)
   EndpointId endpoint = kNoneId;
   std::shared_ptr<ipc::SharedMemory> offered;  // takes its place when the client has mapped it
+  std::uint32_t copied = 0;                    // headers that are in `offered` already
   Reservation held, port;                      // `port`: of those that this shard has
   Counted one, counted_bytes, counted_slots;
 

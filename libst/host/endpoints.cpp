@@ -295,7 +295,9 @@ int Connections::mapped(Client& client, VcId vc) {
   if (channel->offered == nullptr) return 0;  // it has said so before
   STP_ASSERT(channel->offered->size() == channel->memory->size(),
              "a channel is offered with the size that it has");
-  if (const auto error = node_.move_channel(vc, channel->offered->data()); error != 0) return error;
+  if (const auto error = node_.move_channel(vc, channel->offered->data(), channel->copied);
+      error != 0)
+    return error;
   channel->memory = std::move(channel->offered);
   channel->offered = nullptr;
   return 0;

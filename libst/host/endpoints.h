@@ -41,6 +41,7 @@ class Connections {
   int info(Client& client, VcId vc, ipc::VcFacts& facts) const;
   int close(Client& client, const ask::Close& request);
   // The client has mapped the channel that it was offered, and its pages are kept: uses that one.
+  // -EINPROGRESS: much waits in the present one. Call it again; others have their turn in between.
   int mapped(Client& client, VcId vc);
 
   // Fills the stock of a listening endpoint. After an error, fewer connections can wait. That of a

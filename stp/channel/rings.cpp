@@ -38,13 +38,17 @@ void NodeChannel::lay_out(std::byte* memory, const ChannelGeometry& geometry) {
   control_->tx_at = static_cast<std::uint32_t>(geometry.tx_at());
 }
 
-void NodeChannel::move_to(std::byte* memory) {
+bool NodeChannel::move_to(std::byte* memory, std::uint32_t& copied) {
   const auto& from = *control_;
-  const auto* const entries = rx_;
   STP_ASSERT(rx_head_ <= rx_mask_ + 1 && rx_first_ == 0 && tx_tail_ == 0,
              "nobody has used the channel so far");
+  STP_ASSERT(copied <= rx_head_, "only what is there was copied");
+  const auto count = std::min(rx_head_ - copied, kCopied);
+  work::count("headers that are copied", count);
+  std::copy_n(rx_ + copied, count, reinterpret_cast<ReceivedEntry*>(memory + from.rx_at) + copied);
+  copied += count;
+  if (copied != rx_head_) return false;
   lay_out(memory, {from.slots, from.credits});
-  std::copy_n(entries, rx_head_, rx_);
   const auto copy = [](const auto& word, auto& to) {
     to.store(word.load(std::memory_order_relaxed), std::memory_order_relaxed);
   };
@@ -55,6 +59,7 @@ void NodeChannel::move_to(std::byte* memory) {
   copy(from.steps, control_->steps);
   copy(from.wake, control_->wake);
   control_->rx_head.store(rx_head_, std::memory_order_release);
+  return true;
 }
 
 std::uint32_t NodeChannel::queued() {

@@ -24,8 +24,11 @@ class NodeChannel {
   NodeChannel(std::byte* memory, const ChannelGeometry& geometry);
 
   // Goes on in `memory`, zeroed and as large, that the user sees from now on; it has not seen the
-  // present one. Copies what is in there: what a user has read or posted does not exist yet.
-  void move_to(std::byte* memory);
+  // present one. Copies what is in there: what a user has read or posted does not exist yet. That
+  // may be megabytes, so a call copies up to kCopied headers. `copied`: how many have been so far,
+  // at first 0. False: some are left, and the channel is where it was.
+  static constexpr std::uint32_t kCopied = 1'024;
+  bool move_to(std::byte* memory, std::uint32_t& copied);
 
   [[nodiscard]] std::uint32_t slots() const { return slots_; }
 

@@ -325,10 +325,9 @@ int Node::open_port(EndpointId endpoint, std::byte* channel, std::uint64_t cooki
     return impl_->openings.open_port(found, channel, cookie, out, now);
   });
 }
-int Node::move_channel(VcId vc, std::byte* channel) {
+int Node::move_channel(VcId vc, std::byte* channel, std::uint32_t& copied) {
   return with(impl_->vcs, vc, [&](auto& found) {
-    found.channel.move_to(channel);
-    return 0;
+    return found.channel.move_to(channel, copied) ? 0 : -EINPROGRESS;
   });
 }
 int Node::close(VcId vc, bool at_once, Time now, const OptionPayload& option) {

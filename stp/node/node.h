@@ -319,8 +319,9 @@ class Node {
   // (whose remote part is empty).
   int open_port(EndpointId endpoint, std::byte* channel, std::uint64_t cookie, VcId& out, Time now);
   // Goes on in other memory, which the user sees from now on: it has not seen the present one,
-  // which the Node uses no more. `channel` is as large, and zeroed.
-  int move_channel(VcId vc, std::byte* channel);
+  // which the Node uses no more. `channel` is as large, and zeroed. -EINPROGRESS: call it again.
+  // `copied`: how many headers have been so far, at first 0.
+  int move_channel(VcId vc, std::byte* channel, std::uint32_t& copied);
   // Sends the queued requests, then disconnects; kVcGone follows. `at_once`: drops the queued
   // requests. `option`: sent to the peer's user with the RD.
   int close(VcId vc, bool at_once, Time now, const OptionPayload& option = {});

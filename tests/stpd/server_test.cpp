@@ -22,6 +22,7 @@
 
 #include "libst/ipc/socket.h"
 #include "tests/stpd/raw_client.h"
+#include "tests/stpd/served_pair.h"
 #include "tests/stpd/served_socket.h"
 
 namespace stp::stpd {
@@ -101,6 +102,33 @@ TEST_F(ServerTest, TwoClientsConnectThroughTheirChannels) {
   bob.socket.reset();
   EXPECT_TRUE(host::eventually([&] { return channel.state() == ChannelState::kPeerClosed; }));
   EXPECT_TRUE(clients_become(1));
+}
+
+// They are more than stpd copies while the link waits.
+TEST_F(ServerTest, HeadersThatCameBeforeAChannelIsMappedAreAllThere) {
+  constexpr std::uint32_t kCount = 2 * NodeChannel::kCopied + 1;
+  Side late(path), sender(path);
+  auto open = host::request_for(ipc::RequestKind::kOpenEndpoint);
+  open.config = host::usual_config();
+  open.config.slots = kCount;
+  ASSERT_EQ(late.client.ask(open), 0);
+  const auto endpoint = late.client.reply.endpoint;
+  ASSERT_EQ(sender.client.ask(ipc::RequestKind::kListen, sender.endpoint), 0);
+  ASSERT_EQ(late.client.ask(ipc::RequestKind::kConnect, endpoint), 0);
+  ASSERT_TRUE(host::eventually(
+      [&] { return sender.client.ask(ipc::RequestKind::kAccept, sender.endpoint) == 0; }));
+  sender.take_channel();
+  for (std::uint32_t i = 0; i < kCount; ++i) {
+    ASSERT_TRUE(host::eventually([&] { return sender.channel.writable(); }));
+    sender.send(i);
+  }
+  ASSERT_TRUE(host::eventually([&] { return sender.channel.taken() == kCount; }));
+  late.take_channel();
+  ReceivedEntry entry;
+  for (std::uint32_t i = 0; i < kCount; ++i) {
+    ASSERT_TRUE(host::eventually([&] { return late.channel.receive(entry); }));
+    ASSERT_EQ(entry.header.sync, i);
+  }
 }
 
 TEST_F(ServerTest, MemoryGoesAlongAndComesBack) {

@@ -244,6 +244,7 @@ struct Errand {
   // kMapped: what the client was offered, and who pays for what keeps its pages from being moved.
   std::shared_ptr<ipc::SharedMemory> offered;
   host::Account payer;
+  bool kept = false;  // its pages are
   // kMap. When it is done, `files` holds those that are still to be closed: that may block.
   std::vector<os::UniqueFd> files;
   host::RegionClaim claim;
@@ -399,7 +400,7 @@ class Server {
   int begin_map(Peer& peer, const ipc::RequestMessage& message, std::span<os::UniqueFd> fds);
   int begin_mapped(Peer& peer, const ipc::RequestMessage& message);
   int send_out(Peer& peer, std::shared_ptr<Errand> errand);
-  int end_errand(Peer& peer, Errand& errand);
+  int end_errand(Peer& peer, const std::shared_ptr<Errand>& done);
   void end_errands();
   void drop_expelled(unsigned shard);
   // `expected`: programs leave so.

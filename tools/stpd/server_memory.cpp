@@ -45,6 +45,7 @@ int map_memory(Errand& errand) {
 }
 
 int keep_offered(Errand& errand) {
+  if (errand.kept) return 0;
   if (const auto error = errand.offered->keep_pages(); error != 0) return error;
   const auto pins = std::make_shared<PagePins>();
   const MutableBytes pages{errand.offered->data(), errand.offered->size()};
@@ -55,6 +56,7 @@ int keep_offered(Errand& errand) {
   errand.offered->attach(pins);
   // A channel is handed out once, the client page whenever the client says hello.
   if (errand.request.as<ask::Mapped>().vc != kNoneId) errand.offered->forget_fd();
+  errand.kept = true;
   return 0;
 }
 
@@ -165,12 +167,13 @@ int Server::begin_mapped(Peer& peer, const ipc::RequestMessage& message) {
   errand->key = peer.client;
   errand->user = peer.identity.uid;
   errand->request = message;
-  if (errand->offered == nullptr) return end_errand(peer, *errand);
+  if (errand->offered == nullptr) return end_errand(peer, errand);
   if (workers_->is_stuck(peer.identity.uid)) return refuse_request(peer, message.head.kind, -EBUSY);
   return send_out(peer, std::move(errand));
 }
 
-int Server::end_errand(Peer& peer, Errand& errand) {
+int Server::end_errand(Peer& peer, const std::shared_ptr<Errand>& done) {
+  auto& errand = *done;
   host::Attachments attachments;
   ipc::ReplyMessage reply;
   const auto& head = errand.request.head;
@@ -186,6 +189,8 @@ int Server::end_errand(Peer& peer, Errand& errand) {
   } else {
     shards_[head.shard]->drive()->handle(peer.clients[head.shard], errand.request, attachments,
                                          reply);
+    // Much is to be copied to what it has mapped: the link goes on in between.
+    if (errand.offered != nullptr && reply.head.result == -EINPROGRESS) return send_out(peer, done);
   }
   // What is not used returns to its budget before the reply leaves.
   errand.claim = {};
@@ -221,7 +226,7 @@ void Server::end_errands() {
     at->second.errand = nullptr;
     hear(at->second, true);
     try {
-      judge(key, end_errand(at->second, *errand));
+      judge(key, end_errand(at->second, errand));
     } catch (const std::exception& failure) {
       give_up(key, failure.what());
     }

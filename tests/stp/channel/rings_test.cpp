@@ -84,7 +84,8 @@ TEST_F(NodeSide, goes_on_in_memory_that_the_user_sees_later) {
   node.set_state(ChannelState::kOpen);
   node.set_state(ChannelState::kFailed, -ECONNRESET);
   ChannelMemory later{kGeometry};
-  node.move_to(later.data());
+  std::uint32_t copied = 0;
+  ASSERT_TRUE(node.move_to(later.data(), copied));
   words.rx_tail = 1'000;
   user = UserChannel{later.data()};
   EXPECT_EQ(user.state(), ChannelState::kFailed);
@@ -96,6 +97,34 @@ TEST_F(NodeSide, goes_on_in_memory_that_the_user_sees_later) {
   EXPECT_TRUE(node.peek(entry));
   EXPECT_EQ(fill(Place::kSlot), kSlots);
   EXPECT_FALSE(node.broken());
+}
+
+// A peer may have sent megabytes before the user says where it wants them.
+TEST(NodeChannel, copies_no_more_than_some_headers_at_once) {
+  constexpr auto kMost = NodeChannel::kCopied;
+  constexpr ChannelGeometry kLarge{.slots = 3 * kMost, .credits = 1};
+  ChannelMemory memory{kLarge}, later{kLarge};
+  NodeChannel node{memory.data(), kLarge};
+  std::uint32_t sent = 0, copied = 0;
+  const auto deliver = [&](std::uint32_t count) {
+    ReceivedEntry entry{};
+    for (; count != 0; --count) {
+      entry.length = sent++;
+      ASSERT_TRUE(node.deliver(entry, NodeChannel::Place::kSlot));
+    }
+  };
+  deliver(kMost + 1);
+  EXPECT_FALSE(node.move_to(later.data(), copied));
+  deliver(kMost - 1);  // meanwhile
+  EXPECT_TRUE(node.move_to(later.data(), copied));
+  deliver(1);
+  UserChannel user{later.data()};
+  ReceivedEntry entry;
+  for (std::uint32_t i = 0; i < sent; ++i) {
+    ASSERT_TRUE(user.receive(entry)) << i;
+    ASSERT_EQ(entry.length, i);
+  }
+  EXPECT_EQ(node.free_slots(), kLarge.slots);
 }
 
 // The ring is passed many times, with entries of both kinds, which the user reads in parts.
