@@ -97,6 +97,14 @@ std::uint16_t version_in(const Greeting& greeting) {
   return known ? get_big_endian<std::uint16_t>(&greeting[4]) : std::uint16_t{0};
 }
 
+// Places of a queue: for each message under way, and for what becomes of the connection.
+constexpr std::size_t kEvents = 128;
+
+// Content begins at a whole buffer, so that each STU lies in one.
+constexpr std::size_t room_of(std::size_t chunk) {
+  return (chunk + kBuffer - 1) / kBuffer * kBuffer;
+}
+
 constexpr Duration kFarewell = std::chrono::seconds(2),
                    kShortFarewell = std::chrono::milliseconds(300);
 
@@ -106,17 +114,17 @@ constexpr std::int64_t microseconds(Duration wait) {
 
 }  // namespace
 
-// `sent_` has the places for content first, then those for control messages.
 Channel::Channel(FileLink& link, const std::string& peer, Attend attend, const Patience& patience,
-                 const Tell& tell)
+                 const Tell& tell, Growth growth)
     : dialed_(true),
       attend_(std::move(attend)),
+      growth_(std::move(growth)),
       link_(link),
       chunk_(chunk_for(link)),
-      layout_(layout_of_sender(chunk_)),
-      memory_(link, layout_.all()),
-      queue_(link, 4 * kDepth),
-      sent_(2 * kDepth) {
+      share_(growth_.reserve),
+      memory_(link, first_memory()),
+      queue_(link, kEvents) {
+  make_places();
   const auto attr = attributes();
   auto error = ::stm_connection_create(link.domain(), &attr, &connection_);
   if (error != 0) throw lost_link(error);
@@ -134,16 +142,17 @@ Channel::Channel(FileLink& link, const std::string& peer, Attend attend, const P
   }
 }
 
-Channel::Channel(FileLink& link, stm_connection_t request, Attend attend)
+Channel::Channel(FileLink& link, stm_connection_t request, Attend attend, Growth growth)
     : dialed_(false),
       attend_(std::move(attend)),
+      growth_(std::move(growth)),
       link_(link),
       chunk_(chunk_for(link)),
-      layout_{kChunk, 0},
-      memory_(link, layout_.all()),
-      queue_(link, 4 * kDepth),
-      connection_(request),
-      sent_(2 * kDepth) {
+      share_(growth_.reserve),
+      memory_(link, first_memory()),
+      queue_(link, kEvents),
+      connection_(request) {
+  make_places();
   Greeting said{};
   const auto length = ::stm_private_data(connection_, said.data(), said.size());
   if (length != static_cast<int>(said.size()) || said != kGreeting) {
@@ -190,9 +199,56 @@ std::size_t Channel::chunk_for(const FileLink& link) {
   return std::clamp(link.stu() * kStusUnderWay / kDepth, kLeast, kChunk);
 }
 
-// Content begins at a whole buffer, so that each STU lies in one.
-Channel::Layout Channel::layout_of_sender(std::size_t chunk) {
-  return {kControlRoom, (chunk + kBuffer - 1) / kBuffer * kBuffer};
+std::size_t Channel::first_memory() const {
+  return kDepth * (dialed_ ? room_of(chunk_) + 2 * kControlRoom : kChunk + kControlRoom);
+}
+
+void Channel::make_places() {
+  auto left = memory_.bytes();
+  const auto make = [&](Places& places, std::size_t size, std::size_t room) {
+    for (std::size_t i = 0; i < kDepth; ++i, left = left.subspan(room))
+      places.push_back({memory_.handle(), left.first(size)});
+  };
+  if (dialed_) {
+    make(content_, chunk_, room_of(chunk_));
+    make(received_, kControlRoom, kControlRoom);
+  } else {
+    make(received_, kChunk, kChunk);
+  }
+  make(control_, kControlRoom, kControlRoom);
+  sent_.resize(control_.size() + content_.size());
+}
+
+// Without memory for more it goes on with what it has.
+bool Channel::grow(Places& places, std::span<const std::size_t> steps) {
+  auto has = kDepth;
+  for (; !steps.empty() && has != places.size(); steps = steps.subspan(1)) has += steps.front();
+  if (no_memory_ || steps.empty() || !share_.take(steps.front() * kChunk)) return false;
+  try {
+    auto& memory =
+        *more_memory_.emplace_back(std::make_unique<Buffers>(link_, steps.front() * kChunk));
+    for (auto left = memory.bytes(); !left.empty(); left = left.subspan(kChunk))
+      places.push_back({memory.handle(), left.first(kChunk)});
+    return true;
+  } catch (const LinkFailure&) {
+    share_.give_back(steps.front() * kChunk);
+    no_memory_ = true;
+    return false;
+  }
+}
+
+// What is under way took the last place of fewer, and tells nothing of how many there are now.
+void Channel::grow_content() {
+  short_ = false;
+  if (!grow(content_, kMoreContent)) return;
+  for (auto& sent : sent_) sent.last = false;
+  sent_.resize(control_.size() + content_.size());
+}
+
+void Channel::grow_receives() {
+  const auto first = received_.size();
+  grow(received_, kMoreReceives);
+  for (auto place = first; place < received_.size(); ++place) post_receive(place);
 }
 
 stm_connection_attr_t Channel::attributes() const {
@@ -257,8 +313,8 @@ std::string Channel::trouble() const {
 }
 
 void Channel::post_receive(std::size_t place) {
-  const auto to = memory_.bytes().subspan(place * layout_.received, layout_.received);
-  const auto error = ::stm_receive(connection_, place, memory_.handle(), to.data(), to.size());
+  const auto& to = received_[place];
+  const auto error = ::stm_receive(connection_, place, to.memory, to.bytes.data(), to.bytes.size());
   if (error == -EAGAIN) throw LinkFailure("no place for a message that may come");
   if (error != 0 && !ended_) fail(error);
 }
@@ -268,41 +324,44 @@ Duration Channel::stuck() const {
   return std::chrono::steady_clock::now() - moved_at_;
 }
 
-std::optional<std::size_t> Channel::free_place(std::size_t first, std::size_t count) const {
-  for (auto place = first; place < first + count; ++place)
+std::optional<std::size_t> Channel::free_place(std::size_t first, std::size_t end) const {
+  for (auto place = first; place < end; ++place)
     if (!sent_[place].busy) return place;
   return std::nullopt;
 }
 
-void Channel::post_send(MessageTag tag, std::size_t at, std::size_t place, std::size_t length) {
-  const auto error = ::stm_send(connection_, place, 0, static_cast<std::uint32_t>(tag),
-                                memory_.handle(), memory_.bytes().data() + at, length);
+void Channel::post_send(MessageTag tag, const Place& place, std::size_t number,
+                        std::size_t length) {
+  const auto is_content = number >= kDepth;
+  const auto error = ::stm_send(connection_, number, 0, static_cast<std::uint32_t>(tag),
+                                place.memory, place.bytes.data(), length);
   if (error != 0) {
     while (step(Duration::zero())) {
     }
     // The peer may have said why it ends. Whoever sends content reads that before the next one.
-    if (place < kDepth && !arrived_.empty()) return;
+    if (is_content && !arrived_.empty()) return;
     check_ended();
     fail(error);
   }
-  sent_[place] = {place < kDepth ? length : 0, true};
+  sent_[number] = {is_content ? length : 0, growth_.now(), true, false};
+  sent_[number].last = is_content && !free_content();
   if (under_way_++ == 0) moved_at_ = std::chrono::steady_clock::now();
 }
 
 void Channel::send(MessageTag tag, std::span<const std::byte> bytes) {
-  auto place = free_place(kDepth, kDepth);
+  auto number = free_control();
   const auto until = std::chrono::steady_clock::now() + kPatience;
-  while (!place) {
+  while (!number) {
     check_ended();
     attend_();
     if (std::chrono::steady_clock::now() > until)
       throw LinkFailure("the other side takes no more messages; see what holds it up");
     step(kAttention);
-    place = free_place(kDepth, kDepth);
+    number = free_control();
   }
-  const auto at = layout_.control_at(*place - kDepth);
-  std::memcpy(memory_.bytes().data() + at, bytes.data(), bytes.size());
-  post_send(tag, at, *place, bytes.size());
+  const auto& place = control_[*number];
+  std::memcpy(place.bytes.data(), bytes.data(), bytes.size());
+  post_send(tag, place, *number, bytes.size());
 }
 
 void Channel::look() {
@@ -313,22 +372,29 @@ void Channel::look() {
 
 bool Channel::ready_to_send() {
   look();
-  return free_place(kDepth, kDepth).has_value();
+  return free_control().has_value();
 }
 
 std::span<std::byte> Channel::content_buffer(Duration wait) {
   while (step(Duration::zero())) {
   }
-  auto place = free_place(0, kDepth);
-  if (!place && step(wait)) place = free_place(0, kDepth);
+  auto number = free_content();
+  if (!number && short_) {
+    grow_content();
+    number = free_content();
+  }
+  if (!number && step(wait)) number = free_content();
   if (arrived_.empty()) check_ended();  // else the peer may have said why it ends
-  if (!place || ended_) return {};
-  return memory_.bytes().subspan(layout_.content_at(*place), chunk_);
+  if (!number || ended_) return {};
+  return content_[*number - kDepth].bytes;
 }
 
 void Channel::send_content(MessageTag tag, std::span<const std::byte> filled) {
-  const auto at = static_cast<std::size_t>(filled.data() - memory_.bytes().data());
-  post_send(tag, at, (at - layout_.content_at(0)) / layout_.content, filled.size());
+  const auto place = std::find_if(content_.begin(), content_.end(), [&](const Place& each) {
+    return each.bytes.data() == filled.data();
+  });
+  const auto number = static_cast<std::size_t>(place - content_.begin());
+  post_send(tag, *place, kDepth + number, filled.size());
 }
 
 bool Channel::receive(Message& message, Duration wait) {
@@ -369,23 +435,10 @@ void Channel::handle(const stm_event_t& event) {
       connected_ = true;
       break;
     case STM_SEND:
-      if (event.status == 0) delivered_ += sent_[event.context].length;
-      sent_[event.context].busy = false;
-      --under_way_;
-      moved_at_ = std::chrono::steady_clock::now();
+      has_sent(sent_[event.context], event.status);
       break;
     case STM_RECEIVE:
-      // After a failed receive, later messages must not be taken for the next one. Failures other
-      // than -EMSGSIZE are followed by the end of the connection.
-      if (event.status != 0) broken_ = true;
-      if (event.status == -EMSGSIZE) {
-        ended_ = true;
-        reason_ = -EPROTO;
-      }
-      if (!broken_)
-        arrived_.push_back({static_cast<MessageTag>(event.tag),
-                            memory_.bytes().subspan(event.context * layout_.received, event.length),
-                            event.context});
+      has_come(event);
       break;
     case STM_REFUSED:
       ended_ = true;
@@ -404,6 +457,36 @@ void Channel::handle(const stm_event_t& event) {
     default:
       break;
   }
+}
+
+void Channel::has_sent(Sent& sent, int status) {
+  if (status == 0) {
+    const auto took = growth_.now() - sent.at;
+    delivered_ += sent.length;
+    path_.took(took);
+    short_ = short_ || (sent.last && path_.has_room(took));
+  }
+  sent.busy = false;
+  --under_way_;
+  moved_at_ = std::chrono::steady_clock::now();
+}
+
+void Channel::has_come(const stm_event_t& event) {
+  // After a failed receive, later messages must not be taken for the next one. Failures other
+  // than -EMSGSIZE are followed by the end of the connection.
+  if (event.status != 0) broken_ = true;
+  if (event.status == -EMSGSIZE) {
+    ended_ = true;
+    reason_ = -EPROTO;
+  }
+  if (broken_) return;
+  arrived_.push_back({static_cast<MessageTag>(event.tag),
+                      received_[event.context].bytes.first(event.length), event.context});
+  // More would wait for this program instead.
+  const auto keeps_up = arrived_.size() <= received_.size() / 2;
+  const auto room = received_.size() * kChunk;
+  if (inflow_.fills(room, event.length, growth_.now(), path_) && keeps_up && !dialed_)
+    grow_receives();
 }
 
 }  // namespace stp::files

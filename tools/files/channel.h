@@ -4,6 +4,7 @@
 
 #include <stp/managed.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -15,12 +16,11 @@
 #include <string>
 #include <vector>
 
+#include "tools/files/depth.h"
 #include "tools/files/metadata.h"
 #include "tools/files/note.h"
 
 namespace stp::files {
-
-using Duration = std::chrono::steady_clock::duration;
 
 // How long a program waits before it checks whether it was asked to end.
 inline constexpr Duration kAttention = std::chrono::milliseconds(100);
@@ -93,8 +93,11 @@ struct Message {
 // One connection between stp-send and stp-recv: messages in order, each with a tag.
 class Channel {
  public:
-  // Messages under way in each direction, and so buffers: enough to read the disk meanwhile.
+  // Messages under way in each direction, and so buffers: enough to read the disk meanwhile...
   static constexpr std::size_t kDepth = 8;
+  // ...and steps by which those of content become more on long paths. The managed layer has 63
+  // Writes under way at most (protocol 9.32).
+  static constexpr std::array<std::size_t, 3> kMoreContent{8, 16, 30}, kMoreReceives{8, 16, 32};
 
   // Timeout: a peer that takes no message for so long counts as gone.
   static constexpr Duration kPatience = std::chrono::seconds(60);
@@ -111,9 +114,9 @@ class Channel {
   // The sender of files: connects, and waits for the answer. It gets only control messages. `tell`:
   // nobody has answered for kStuck, and the link knows why.
   Channel(FileLink& link, const std::string& peer, Attend attend, const Patience& patience,
-          const Tell& tell = {});
+          const Tell& tell = {}, Growth growth = {});
   // The receiver of files: takes a request. It sends only control messages.
-  Channel(FileLink& link, stm_connection_t request, Attend attend);
+  Channel(FileLink& link, stm_connection_t request, Attend attend, Growth growth = {});
   // Tells the peer that it has too many connections, or that there are too many in all.
   static void refuse(stm_connection_t request);
   // Waits a short time until the messages under way have been sent.
@@ -130,10 +133,12 @@ class Channel {
   void look();
   // send() would not wait.
   bool ready_to_send();
-  // The longest message of content; the same for the whole connection.
+  // A message of content may always be as long as that.
   [[nodiscard]] std::size_t content_room() const { return chunk_; }
-  // Of the sender: a buffer of content_room() bytes. The caller fills it and sends what it filled.
-  // Empty: none is free yet.
+  // Messages of content that may be under way.
+  [[nodiscard]] std::size_t depth() const { return dialed_ ? content_.size() : received_.size(); }
+  // Of the sender: a buffer of content_room() bytes or more, and no more than kChunk. The caller
+  // fills it and sends what it filled. Empty: none is free yet.
   std::span<std::byte> content_buffer(Duration wait);
   void send_content(MessageTag tag, std::span<const std::byte> filled);
   // The next message; false: none is there yet. Returns early if something else happens.
@@ -158,26 +163,22 @@ class Channel {
  private:
   static_assert(kControlRoom >= sizeof(std::uint16_t) + kMaxMetadata);
   struct Sent {
-    std::size_t length = 0;
+    std::size_t length = 0;  // of content
+    TimePoint at;
     bool busy = false;
+    bool last = false;  // it took the last place for content
   };
-  // Places of the buffers: kDepth to receive, kDepth of content to send, kDepth of control to send.
-  struct Layout {
-    std::size_t received, content;  // bytes of each
-    [[nodiscard]] std::size_t content_at(std::size_t place) const {
-      return kDepth * received + place * content;
-    }
-    [[nodiscard]] std::size_t control_at(std::size_t place) const {
-      return content_at(kDepth) + place * kControlRoom;
-    }
-    [[nodiscard]] std::size_t all() const { return control_at(kDepth); }
+  // A buffer of one message.
+  struct Place {
+    stm_memory_t memory = nullptr;
+    std::span<std::byte> bytes;
   };
+  using Places = std::vector<Place>;
 
-  static Layout layout_of_sender(std::size_t chunk);
   static std::size_t chunk_for(const FileLink& link);
   [[nodiscard]] stm_connection_attr_t attributes() const;
   void post_receive(std::size_t place);
-  void post_send(MessageTag tag, std::size_t at, std::size_t place, std::size_t length);
+  void post_send(MessageTag tag, const Place& place, std::size_t number, std::size_t length);
   // Waits at most so long for one event. False: none came.
   bool step(Duration wait);
   void handle(const stm_event_t& event);
@@ -190,7 +191,21 @@ class Channel {
   [[nodiscard]] bool is_greeted() const;
   [[nodiscard]] int reason_of_refusal();
   [[nodiscard]] bool host_has_answered() const;
-  [[nodiscard]] std::optional<std::size_t> free_place(std::size_t first, std::size_t count) const;
+  // Both of sent_.
+  [[nodiscard]] std::optional<std::size_t> free_control() const { return free_place(0, kDepth); }
+  [[nodiscard]] std::optional<std::size_t> free_content() const {
+    return free_place(kDepth, sent_.size());
+  }
+  [[nodiscard]] std::optional<std::size_t> free_place(std::size_t first, std::size_t end) const;
+  // Bytes of the buffers at first.
+  [[nodiscard]] std::size_t first_memory() const;
+  void make_places();
+  // More of content, one step. False: there is no memory, or there are enough.
+  bool grow(Places& places, std::span<const std::size_t> steps);
+  void grow_content();
+  void grow_receives();
+  void has_sent(Sent& sent, int status);
+  void has_come(const stm_event_t& event);
 
   // Limit of all content under way, in STUs, where they are long: the usual length of a driver's
   // receive ring (512 frames), less room for control operations. Where they are short, the
@@ -199,22 +214,29 @@ class Channel {
 
   const bool dialed_;  // of the sender of files
   const Attend attend_;
-  const FileLink& link_;
+  const Growth growth_;
+  FileLink& link_;
   const std::size_t chunk_;  // of content
-  const Layout layout_;
+  Share share_;
   Buffers memory_;
+  std::vector<std::unique_ptr<Buffers>> more_memory_;
+  Places received_, control_, content_;
   Queue queue_;
   stm_connection_t connection_ = nullptr;
   bool connected_ = false, ended_ = false;
   bool broken_ = false;  // a message is missing
   std::atomic<bool> woken_ = false;
   int reason_ = 0;
-  std::chrono::steady_clock::time_point dialed_at_;
+  TimePoint dialed_at_;
   std::uint16_t other_version_ = 0;  // of a receiver that has refused for that
-  std::vector<Sent> sent_;
+  std::vector<Sent> sent_;           // kDepth for control messages first, then those for content
   std::uint64_t delivered_ = 0;
-  std::size_t under_way_ = 0;                       // messages
-  std::chrono::steady_clock::time_point moved_at_;  // when the last one arrived, or the first left
+  std::size_t under_way_ = 0;  // messages
+  TimePoint moved_at_;         // when the last one arrived, or the first left
+  Path path_;
+  Inflow inflow_;
+  bool short_ = false;      // of places for content: more were of use
+  bool no_memory_ = false;  // for more places
   std::deque<Message> arrived_;
 };
 

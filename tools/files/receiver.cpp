@@ -536,13 +536,14 @@ void Receiver::complain_of(const std::string& station, const std::string& what) 
 void Receiver::serve(stm_connection_t request, const std::string& station, Presence& presence) {
   unsigned files = 0, failures = 0;
   try {
-    Channel channel(link_, request, [&] {
+    const auto attend = [&] {
       if (context_.stop) throw Stopped();
       const Leave why = presence.leave;
       if (why != Leave::kNo) throw LinkFailure(text_of(why));
       if (presence.silence() > context_.idle_timeout)
         throw LinkFailure("it takes no answers; see what holds it up");
-    });
+    };
+    Channel channel(link_, request, attend, {&context_.reserve});
     FileReceiver receiver(channel, context_, presence, station);
     const auto count = [&] {
       files = receiver.files();

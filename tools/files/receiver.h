@@ -28,6 +28,7 @@
 #include "stp/base/mutex.h"
 #include "tools/files/batch.h"
 #include "tools/files/channel.h"
+#include "tools/files/depth.h"
 #include "tools/files/directory.h"
 #include "tools/files/metadata.h"
 #include "tools/files/note.h"
@@ -417,6 +418,7 @@ struct ReceiverContext {
   Descriptors descriptors{};      // of each sender
   bool allow_delete = false;      // a sender may list and remove what is there
   Turns turns{};                  // of long work for senders
+  Reserve reserve{};              // of memory for long paths
 };
 
 // Why a sender is to leave its place to another one.

@@ -180,7 +180,8 @@ class Sender {
       const auto tell = [this](const std::string& line) {
         if (!retrying_) progress_.complain(line);
       };
-      Channel channel(link, sending_.destination, attend, within(left(), sending_.patience), tell);
+      Channel channel(link, sending_.destination, attend, within(left(), sending_.patience), tell,
+                      {&reserve_});
       const Progress::Watch watch(progress_, [&channel] { return channel.trouble(); });
       retrying_ = false;
       FileSender files(channel, stop_, progress_, pace_,
@@ -501,6 +502,7 @@ class Sender {
   Progress& progress_;
   Complaints complaints_;
   Pace pace_;
+  Reserve reserve_;
   Tally tally_;
   FilesWithNames with_names_;
   std::vector<std::string> in_the_way_;  // of files: directories there, which --delete removes
