@@ -254,7 +254,7 @@ void Ep::connection_event(const stm_event_t& event) {
   if (ended_) return;
   if (connecting) {
     const auto refused = event.kind == STM_REFUSED;
-    tell_unreachable(peer_name(peer_), status);
+    link_.not_connected(peer_, status);
     eq_->tell_error(&fid, refused ? -ECONNREFUSED : status,
                     refused ? cm_data_of(connection_) : std::vector<std::byte>{});
   } else {

@@ -27,6 +27,7 @@
 #include "libst/libfabric/address.h"
 #include "libst/libfabric/memory.h"
 #include "libst/libfabric/op.h"
+#include "libst/libfabric/provider.h"
 #include "libst/os/futex.h"
 #include "libst/os/shared_core.h"
 #include "stp/base/mutex.h"
@@ -533,6 +534,11 @@ class FabricLink {
     if (std::ranges::find(watched_, &owner, &Watched::owner) == watched_.end())
       watched_.push_back({.owner = &owner});
   }
+  // A connection to that peer ends with that status before it is up. The log tells if nobody has
+  // answered.
+  void not_connected(const Address& peer, int status) {
+    if (status == -ETIMEDOUT) tell_unreachable(++unreachable_, peer_name(peer));
+  }
   void stop_watching(const Owner& owner) {
     std::erase_if(watched_, [&owner](const Watched& each) { return each.owner == &owner; });
   }
@@ -616,7 +622,7 @@ class FabricLink {
   Clock::time_point awaiting_since_{};  // none of them had what it waits for since
   std::vector<Watched> watched_;
   std::set<fid_t> handles_;
-  std::uint64_t late_ = 0;  // peers
+  std::uint64_t late_ = 0, unreachable_ = 0;  // peers
   std::vector<std::unique_ptr<RxBlock>> blocks_;
   std::deque<Op> ops_;  // never moved
   std::vector<Op*> free_ops_;

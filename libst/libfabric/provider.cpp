@@ -96,14 +96,15 @@ void tell_failed(std::uint64_t count, const std::string& peer, int status) {
           fi_strerror(error_of(status)));
 }
 
-void tell_unreachable(const std::string& peer, int status) {
-  if (status != -ETIMEDOUT) return;
+void tell_unreachable(std::uint64_t count, const std::string& peer) {
+  if (!is_told(count)) return;
   const auto given = parameters().connect_timeout;
   const auto time = given != 0 ? std::to_string(given) + " ms" : "4.5 s";
   FI_WARN(&provider, FI_LOG_EP_CTRL,
-          "connecting to %s: no answer within %s: see whether its host is up and its link carries "
-          "frames (stpctl links there), or wait longer (FI_STP_CONNECT_TIMEOUT, milliseconds)\n",
-          peer.c_str(), time.c_str());
+          "connecting to %s: no answer within %s (%llu so far): see whether its host is up and its "
+          "link carries frames (stpctl links there), or wait longer (FI_STP_CONNECT_TIMEOUT, "
+          "milliseconds)\n",
+          peer.c_str(), time.c_str(), static_cast<unsigned long long>(count));
 }
 
 void define_parameters() {

@@ -35,9 +35,9 @@ int explain(fi_log_subsys subsystem, const std::string& what, int status);
 // seldom as inform_seldom(): programs tell no more than that an operation has failed.
 void tell_failed(std::uint64_t count, const std::string& peer, int status);
 
-// The connection to `peer` could not be made. Where nobody has answered in time, warns of it, with
-// the remedy: programs tell no more than the error.
-void tell_unreachable(const std::string& peer, int status);
+// The connection to `peer` could not be made, because nobody has answered in time. Warns of it, as
+// seldom, with the remedy: programs tell no more than the error.
+void tell_unreachable(std::uint64_t count, const std::string& peer);
 
 // Parameters: the environment variables FI_STP_*, shown by fi_info -e.
 struct Parameters {

@@ -208,6 +208,22 @@ TEST_F(RdmTellers, OfWritesAreToldThoughThePeerGoesWhileTheQueueIsFull) {
   expect_all_are_told(FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA, kFew);
 }
 
+// An address vector may have 100,000 addresses of hosts that are not there.
+TEST_F(RdmPeer, ThoseThatDoNotAnswerDoNotFillTheLog) {
+  ASSERT_EQ(::setenv("FI_STP_CONNECT_TIMEOUT", "1", 1), 0);
+  make();
+  const auto to = a_->insert(stranger_.listen());
+  const Log log;
+  for (int i = 0; i < 12; ++i) {
+    while (fi_tsend(a_->ep.get(), "x", 1, nullptr, to, 1, this) != 0) {  // it tells of what is lost
+    }
+    EXPECT_EQ(a_->failed(a_->tx.get()).err, FI_ETIMEDOUT);
+  }
+  ::unsetenv("FI_STP_CONNECT_TIMEOUT");
+  EXPECT_TRUE(log.says("no answer within 1 ms (10 so far)"));
+  EXPECT_FALSE(log.says("(11 so far)"));
+}
+
 // The receive that names it fails when all is told that it has sent.
 TEST_F(RdmTellers, OfWritesAreToldBeforeThePeersSilence) {
   constexpr std::uint64_t kFew = 16'384 + 10;

@@ -261,7 +261,7 @@ void Outgoing::connection_event(const stm_event_t& event) {
   }
   const auto status = reason_of_end(event, event.kind == STM_REFUSED ? -ECONNREFUSED : -ENOTCONN);
   if (!up_ && !ended_ && status == -ETIMEDOUT)
-    tell_unreachable(peer_name(peer_), status);
+    endpoint_.link().not_connected(peer_, status);
   else if (!ended_ && (event.kind != STM_DISCONNECTED || has_waiting()))
     endpoint_.tell_failed(peer_, status);
   ended_ = true;
