@@ -3,9 +3,14 @@
 #include "tools/files/channel.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <array>
 #include <cstdlib>
+#include <fstream>
 #include <future>
+#include <optional>
 
 #include "tools/files/failure.h"
 
@@ -83,6 +88,12 @@ class LongPathTest : public ::testing::Test {
     }
   }
   void take_all() { take(to_come_); }
+  // So many of them arrive for that, and their sender knows it.
+  void take_and_hear(std::size_t messages) {
+    const auto then = sender_->delivered() + messages * kShort;
+    take(messages);
+    while (sender_->delivered() != then) sender_->look();
+  }
   // The receiver's program has used its receives up.
   void use_receives() {
     for (std::size_t i = 0; i < receiver_->depth(); ++i) {
@@ -138,16 +149,13 @@ TEST_F(LongPathTest, what_took_the_last_place_of_fewer_gets_a_sender_no_more) {
   use_receives();
   EXPECT_EQ(fill(), 8U);
   now_ += kRoundTrip;
-  take(1);
-  while (!send_one(kShort)) {
-  }
-  const auto before = sender_->delivered();
-  take(7);
-  while (sender_->delivered() != before + 7 * kShort) sender_->look();
+  take_and_hear(1);
+  EXPECT_TRUE(send_one(kShort)) << "the last place of eight";
+  take_and_hear(7);
   EXPECT_EQ(fill(), 15U);
-  take_all();
-  await_all(*sender_);
-  EXPECT_EQ(fill(), 16U);
+  now_ += kRoundTrip;
+  take_and_hear(1);
+  EXPECT_EQ(fill(), 1U);
   take_all();
 }
 
@@ -165,6 +173,40 @@ TEST_F(LongPathTest, a_sender_goes_on_with_what_it_has_where_there_is_no_more_me
   EXPECT_EQ(send_all_places(milliseconds(300)), 8U);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(send_all_places(milliseconds(300)), 16U);
 }
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need memory themselves
+// This process gets hardly any more address space.
+class NoMoreMemory {
+ public:
+  NoMoreMemory() {
+    std::size_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages;
+    ::getrlimit(RLIMIT_AS, &before_);
+    const auto has = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    const rlimit little{has + (std::size_t{4} << 20), before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_AS, &little), 0);
+  }
+  ~NoMoreMemory() { ::setrlimit(RLIMIT_AS, &before_); }
+  NoMoreMemory(const NoMoreMemory&) = delete;
+  NoMoreMemory& operator=(const NoMoreMemory&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(LongPathTest, a_sender_goes_on_with_what_it_has_where_the_system_gives_no_more_memory) {
+  Reserve reserve(256 * kMib);
+  connect(&reserve, nullptr);
+  take_a_round_trip(*sender_, kRoundTrip);
+  EXPECT_EQ(send_all_places(milliseconds(300)), 8U);
+  {
+    const NoMoreMemory now;
+    EXPECT_EQ(send_all_places(milliseconds(300)), 8U);
+  }
+  EXPECT_EQ(send_all_places(milliseconds(300)), 8U) << "it does not ask again and again";
+  EXPECT_TRUE(reserve.take(128 * kMib)) << "what it did not get is left for others";
+}
+#endif
 
 TEST_F(LongPathTest, a_receiver_has_room_for_more_while_half_of_it_comes_in_a_round_trip) {
   Reserve reserve(256 * kMib);
