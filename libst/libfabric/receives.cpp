@@ -2,6 +2,7 @@
 #include "libst/libfabric/receives.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace stp::fi {
@@ -17,6 +18,20 @@ Receive cut(Receive& whole, std::size_t length) {
   left.iov_len -= length;
   whole.segments.length = left.iov_len;
   return part;
+}
+
+// The least tag above `tag` that is `wanted` but for the bits that are ignored; nullopt: none.
+std::optional<std::uint64_t> tag_after(std::uint64_t tag, std::uint64_t wanted,
+                                       std::uint64_t ignored) {
+  const auto fixed = ~ignored;
+  // Below the highest bit that is another one, all bits may be the least ones; it is raised, or one
+  // above it.
+  const auto highest = std::bit_floor((tag ^ wanted) & fixed);
+  const auto below = highest == 0 ? 0 : highest - 1;
+  if ((wanted & highest) != 0) return (tag & ignored & ~below) | wanted;
+  const auto raised = ((tag | fixed | highest | below) + 1) & ignored;
+  if (raised == 0) return std::nullopt;
+  return raised | wanted;
 }
 
 }  // namespace
@@ -221,19 +236,20 @@ Early::All::iterator Early::by_tag(std::uint64_t tag) {
   return found == tags_.end() || found->first != tag ? all_.end() : all_.find(found->second);
 }
 
-// Of those of one sender, of several tags perhaps.
+// Of those of one sender, the first one of each tag that fits. Open MPI ignores some bits with each
+// receive, so it has to look at few.
 Early::All::iterator Early::by_source(const Receive& receive) {
-  const auto one_tag = !receive.tagged || receive.ignore == 0;
-  const auto tag = receive.tagged && one_tag ? receive.tag : 0;
-  auto oldest = all_.end();
-  for (auto at = sources_.lower_bound({receive.source, tag, 0}); at != sources_.end(); ++at) {
-    const auto& [source, its_tag, number] = *at;
-    if (source != receive.source || (one_tag && its_tag != tag)) break;
-    if (oldest != all_.end() && oldest->first < number) continue;
-    if (const auto found = all_.find(number); fits(receive, found->second)) oldest = found;
-    if (one_tag) break;
+  const auto ignored = receive.tagged ? receive.ignore : 0;
+  const auto wanted = receive.tagged ? receive.tag & ~ignored : 0;
+  auto oldest = next_;
+  for (std::optional<std::uint64_t> tag = wanted; tag;) {
+    const auto at = sources_.lower_bound({receive.source, *tag, 0});
+    if (at == sources_.end() || std::get<0>(*at) != receive.source) break;
+    tag = std::get<1>(*at);
+    if (((*tag ^ wanted) & ~ignored) == 0) oldest = std::min(oldest, std::get<2>(*at));
+    tag = tag_after(*tag, wanted, ignored);
   }
-  return oldest;
+  return all_.find(oldest);
 }
 
 Early::All::iterator Early::by_mask(const Receive& receive) {
