@@ -23,9 +23,9 @@
 #include "dpdk_port/dpdk/telemetry.h"
 #include "dpdk_port/link/cpus.h"
 #include "dpdk_port/link/device_plan.h"
+#include "dpdk_port/link/start_thread.h"
 #include "dpdk_port/port.h"
 #include "stp/base/mutex.h"
-#include "stp/base/start_thread.h"
 
 namespace stp::port {
 namespace {

@@ -14,8 +14,8 @@
 #include <thread>
 #include <utility>
 
+#include "dpdk_port/link/start_thread.h"
 #include "stp/base/mutex.h"
-#include "stp/base/start_thread.h"
 #include "stp/types.h"
 
 namespace stp::port {

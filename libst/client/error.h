@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <string>
 
+#include "dpdk_port/link/start_thread.h"
 #include "libst/include/stp/st.h"
 #include "stp/base/caught.h"
-#include "stp/base/start_thread.h"
 
 namespace stp::client {
 

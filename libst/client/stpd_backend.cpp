@@ -14,12 +14,12 @@
 #include <utility>
 
 #include "dpdk_port/link/owners.h"
+#include "dpdk_port/link/start_thread.h"
 #include "dpdk_port/port.h"
 #include "libst/client/error.h"
 #include "libst/client/shared_pages.h"
 #include "libst/ipc/requests.h"
 #include "libst/ipc/socket.h"
-#include "stp/base/start_thread.h"
 
 namespace stp::client {
 

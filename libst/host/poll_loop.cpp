@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "dpdk_port/link/cpus.h"
-#include "stp/base/start_thread.h"
+#include "dpdk_port/link/start_thread.h"
 
 namespace stp::host {
 

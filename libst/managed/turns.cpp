@@ -8,13 +8,13 @@
 #include <span>
 #include <utility>
 
+#include "dpdk_port/link/start_thread.h"
 #include "libst/client/wait.h"
 #include "libst/managed/connection.h"
 #include "libst/managed/domain.h"
 #include "libst/managed/listener.h"
 #include "libst/managed/queue.h"
 #include "stp/base/assert.h"
-#include "stp/base/start_thread.h"
 
 namespace stp::managed {
 

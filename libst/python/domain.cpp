@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <chrono>
 
+#include "dpdk_port/link/start_thread.h"
 #include "libst/python/connection.h"
-#include "stp/base/start_thread.h"
 
 namespace stp::python {
 namespace {
@@ -76,8 +76,9 @@ class Opening : public std::enable_shared_from_this<Opening> {
   }
   // Once it is over.
   stm_domain_t result() const {
-    if (error_ == -EAGAIN && text_ == NoThread::kText)
-      throw Failed{error_, std::string("opening the link: ") + NoThread::kCause, NoThread::kRemedy};
+    if (const auto end = text_.find(": ");
+        error_ == -EAGAIN && NoThread::has_said(text_) && end != std::string::npos)
+      throw Failed{error_, "opening the link: " + text_.substr(0, end), text_.substr(end + 2)};
     if (error_ < 0) throw Failed{error_, "opening the link: " + text_};
     return handle_;
   }

@@ -6,8 +6,8 @@
 
 #include <optional>
 
+#include "dpdk_port/link/start_thread.h"
 #include "libst/python/connection.h"
-#include "stp/base/start_thread.h"
 
 namespace py = pybind11;
 using namespace stp::python;
@@ -169,7 +169,7 @@ PYBIND11_MODULE(_stp, module) {
     } catch (const Failed& failed) {
       raise(failed);
     } catch (const stp::NoThread& none) {
-      raise({-none.code().value(), stp::NoThread::kCause, stp::NoThread::kRemedy});
+      raise({-none.code().value(), none.cause(), none.remedy()});
     } catch (const Raised&) {
       // The interpreter knows its exception.
     }

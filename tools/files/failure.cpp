@@ -7,7 +7,7 @@
 #include <cstring>
 #include <system_error>
 
-#include "stp/base/start_thread.h"
+#include "dpdk_port/link/start_thread.h"
 #include "tools/files/note.h"
 
 namespace stp::files {
@@ -25,7 +25,7 @@ LinkFailure link_failure(int result) {
   if (result == -EINVAL) throw WrongUsage(st_strerror(result));
   const std::string why = st_strerror(result);
   const auto text = "cannot open the link: " + why;
-  if (why == NoThread::kText) return LinkFailure(text);  // it has a remedy
+  if (NoThread::has_said(why)) return LinkFailure(text);  // it has a remedy
   // The link may say that with another error, because it is not there.
   if (result == -EMFILE || why.find(std::strerror(EMFILE)) != std::string::npos)
     return LinkFailure(text + "; raise ulimit -n");

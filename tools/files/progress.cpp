@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "dpdk_port/link/start_thread.h"
 #include "libst/ipc/link_choice.h"
 #include "stp/base/printable.h"
-#include "stp/base/start_thread.h"
 #include "tools/cli/app.h"
 #include "tools/cli/say.h"
 #include "tools/files/failure.h"

@@ -9,7 +9,7 @@
 #include <set>
 #include <thread>
 
-#include "stp/base/start_thread.h"
+#include "dpdk_port/link/start_thread.h"
 #include "tools/files/channel.h"
 #include "tools/files/failure.h"
 #include "tools/files/metadata.h"
@@ -518,14 +518,14 @@ void Receiver::ask_one_to_leave(const Newcomer& newcomer) {
 void Receiver::begin(stm_connection_t request, const std::string& station) {
   auto& place = places_.emplace_back(station);
   try {
-    place.thread = std::thread([this, request, &place] {
+    place.thread = start_thread([this, request, &place] {
       serve(request, place.station, place.presence);
       place.done = true;
     });
-  } catch (const std::system_error&) {
+  } catch (const NoThread& none) {
     places_.pop_back();
     Channel::refuse(request);
-    complain_of(station, std::string("a sender is refused: ") + NoThread::kText);
+    complain_of(station, std::string("a sender is refused: ") + none.what());
   }
 }
 

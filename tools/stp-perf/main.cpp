@@ -11,10 +11,10 @@
 
 #include "dpdk_port/link/cpus.h"
 #include "dpdk_port/link/link.h"
+#include "dpdk_port/link/start_thread.h"
 #include "libst/ipc/link_choice.h"
 #include "libst/os/standard_streams.h"
 #include "stp/base/mutex.h"
-#include "stp/base/start_thread.h"
 #include "tools/cli/app.h"
 #include "tools/cli/say.h"
 #include "tools/files/signals.h"

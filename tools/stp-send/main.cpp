@@ -15,10 +15,10 @@
 #include <optional>
 #include <stdexcept>
 
+#include "dpdk_port/link/start_thread.h"
 #include "libst/ipc/link_choice.h"
 #include "libst/os/file_limit.h"
 #include "libst/os/standard_streams.h"
-#include "stp/base/start_thread.h"
 #include "tools/cli/app.h"
 #include "tools/cli/say.h"
 #include "tools/files/failure.h"

@@ -16,9 +16,9 @@
 #include <string>
 #include <thread>
 
+#include "dpdk_port/link/start_thread.h"
 #include "libst/os/standard_streams.h"
 #include "stp/base/mutex.h"
-#include "stp/base/start_thread.h"
 #include "stp/node/shards.h"
 #include "tools/cli/app.h"
 #include "tools/cli/say.h"
@@ -226,9 +226,10 @@ std::uint64_t play(const Campaign& campaign) {
     std::vector<std::jthread> workers;
     try {
       for (unsigned i = 1; i < campaign.jobs; ++i) workers.emplace_back(work);
-    } catch (const std::system_error&) {  // those that there are do it
+    } catch (const std::system_error& error) {  // those that there are do it
       cli::say("stp-sim", std::to_string(workers.size() + 1) + " of " +
-                              std::to_string(campaign.jobs) + " --jobs: " + NoThread::kText);
+                              std::to_string(campaign.jobs) +
+                              " --jobs: " + NoThread(error.code()).what());
     }
     work();
   }

@@ -8,9 +8,9 @@
 #include <cstdio>
 #include <cstring>
 
+#include "dpdk_port/link/start_thread.h"
 #include "libst/ipc/requests.h"
 #include "libst/os/write_alone.h"
-#include "stp/base/start_thread.h"
 #include "tools/cli/app.h"
 #include "tools/cli/say.h"
 #include "tools/json/json.h"

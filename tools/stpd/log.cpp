@@ -20,9 +20,9 @@
 #include <thread>
 #include <utility>
 
+#include "dpdk_port/link/start_thread.h"
 #include "stp/base/mutex.h"
 #include "stp/base/printable.h"
-#include "stp/base/start_thread.h"
 #include "tools/json/json.h"
 
 namespace stp::stpd {

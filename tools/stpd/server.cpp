@@ -16,13 +16,13 @@
 #include <exception>
 #include <utility>
 
+#include "dpdk_port/link/start_thread.h"
 #include "libst/host/budgets.h"
 #include "libst/host/poll_loop.h"
 #include "libst/ipc/requests.h"
 #include "libst/os/file_limit.h"
 #include "stp/base/assert.h"
 #include "stp/base/caught.h"
-#include "stp/base/start_thread.h"
 
 namespace stp::stpd {
 

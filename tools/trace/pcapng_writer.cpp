@@ -17,9 +17,9 @@
 #include <thread>
 #include <vector>
 
+#include "dpdk_port/link/start_thread.h"
 #include "libst/os/write_alone.h"
 #include "stp/base/mutex.h"
-#include "stp/base/start_thread.h"
 
 namespace stp::trace {
 

@@ -5,12 +5,12 @@
 #include <utility>
 #include <vector>
 
+#include "dpdk_port/link/start_thread.h"
 #include "libst/udapl/core/ep.h"
 #include "libst/udapl/core/private_data.h"
 #include "libst/udapl/core/service_point.h"
 #include "stp/base/assert.h"
 #include "stp/base/fetch_ahead.h"
-#include "stp/base/start_thread.h"
 
 namespace stp::udapl {
 namespace {

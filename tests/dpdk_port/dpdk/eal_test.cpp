@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-#include "stp/base/start_thread.h"
+#include "dpdk_port/link/start_thread.h"
 #include "tests/no_threads.h"
 
 namespace stp::port {
