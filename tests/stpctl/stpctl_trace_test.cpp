@@ -150,6 +150,33 @@ TEST_F(StpctlTrace, IntoAFileThatTheDaemonHasIsRefusedAndSpoilsNothing) {
   EXPECT_LT(std::filesystem::file_size(path), 1'000U);
 }
 
+// It knows them by what they were while it had its rights, and by where they are.
+TEST_F(StpctlTrace, IntoAFileThatTheDaemonMayNotLookAtAnyMoreOrIntoItsLogSpoilsNothing) {
+  const auto folder = directory.path() + "/closed", config = folder + "/stpd.conf";
+  const auto log = directory.path() + "/log", other = folder + "/other";
+  std::filesystem::create_directory(folder);
+  ASSERT_EQ(::chmod(folder.c_str(), 0700), 0);
+  for (const auto& path : {config, other}) std::ofstream(path) << "log-level = info\n";
+  const std::string user = ::geteuid() == 0 ? " --user nobody" : "";
+  Program stpd({"/bin/sh", "-c",
+                "exec " STPD_PATH " --link loop --socket " + socket + " --config " + config + user +
+                    " 2>" + log});
+  constexpr int kMost = 3'000;
+  for (int i = 0; i < kMost && !std::filesystem::exists(socket); ++i) ::usleep(10'000);
+  const auto is_refused = [&](const std::string& path) {
+    const auto said = stpctl({"trace", "start", "--out", path});
+    EXPECT_EQ(said.exit_status, 1);
+    EXPECT_TRUE(contains(said.text, "--out " + path + ": the daemon has this file already"))
+        << said.text;
+    EXPECT_NE(std::filesystem::file_size(path), 0U);
+  };
+  is_refused(config);
+  is_refused(log);
+  std::filesystem::rename(other, config);
+  is_refused(config);
+  EXPECT_EQ(stpctl({"trace", "start", "--out", other}).exit_status, 0);
+}
+
 TEST_F(StpctlTrace, StatusTellsThatNobodyHasStartedOne) {
   const auto stpd = serve();
   const auto said = stpctl({"trace", "status"});

@@ -170,6 +170,13 @@ TEST_F(StpdCheck, NoFileIsWrittenOrMadeTwice) {
   EXPECT_TRUE(daemon.says("stpd: the pcap file of link 'stpd' is the configuration file"))
       << daemon.output();
   EXPECT_EQ(std::filesystem::file_size(config), 12U);
+  const auto log = folder + "/log";
+  std::ofstream(config) << link("a", pcap + "log");
+  test::Program logs({"/bin/sh", "-c", STPD_PATH " --check " + config + " 2>" + log});
+  EXPECT_EQ(logs.wait(), 1);
+  EXPECT_NE(directory.content("log").find(":3: the pcap file of link 'a', " + log +
+                                          ", is what stpd logs to, /dev/stderr:"),
+            std::string::npos);
 }
 
 TEST_F(StpdCheck, WhatDriversOfVdevLinksWriteMakeAndTakeIsComparedToo) {

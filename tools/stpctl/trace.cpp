@@ -75,8 +75,8 @@ void begin(DaemonClient& daemon, const Options& options, bool stays) {
   const auto error = daemon.ask(request, none, 0, {&fd, 1});
   if (error == -ETXTBSY)
     throw Failure("--out " + options.out +
-                  ": the daemon has this file already, as its configuration or as one that a link "
-                  "of it writes or reads: name another one");
+                  ": the daemon has this file already, as its configuration, as its log or as one "
+                  "that a link of it writes or reads: name another one");
   if (error != 0) refuse(error);
 }
 

@@ -3,8 +3,12 @@
 // makes.
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
 #include <filesystem>
 #include <optional>
 #include <sstream>
@@ -173,6 +177,7 @@ void compare_links(const Options& options, const LinkOptions& one, const LinkOpt
 // A file that stpd writes or makes, its configuration, and what a driver reads.
 struct OwnFile {
   enum class Kind {
+    kLog,  // what standard error is
     kConfiguration,
     kSocket,
     kOperatorsSocket,
@@ -193,7 +198,7 @@ struct OwnFile {
            kind == Kind::kDriversMemif || kind == Kind::kDriversSocket;
   }
   [[nodiscard]] bool is_written() const {
-    return kind == Kind::kTrace || kind == Kind::kDriversOutput;
+    return kind == Kind::kTrace || kind == Kind::kDriversOutput || kind == Kind::kLog;
   }
 };
 
@@ -218,7 +223,7 @@ void add_files_of(const Vdev& device, const LinkOptions& link, std::vector<OwnFi
 
 std::vector<OwnFile> files_of(const Options& options) {
   using Kind = OwnFile::Kind;
-  std::vector<OwnFile> files;
+  std::vector<OwnFile> files{{Kind::kLog, "/dev/stderr", nullptr}};
   if (!options.file.empty()) files.push_back({Kind::kConfiguration, options.file, nullptr});
   for (const auto& link : options.links) {
     files.push_back({Kind::kSocket, link.socket, &link});
@@ -238,6 +243,8 @@ std::vector<OwnFile> files_of(const Options& options) {
 std::string name_of(const OwnFile& file) {
   const auto of = file.link == nullptr ? "" : " of link '" + file.link->name + "'";
   switch (file.kind) {
+    case OwnFile::Kind::kLog:
+      return "what stpd logs to";
     case OwnFile::Kind::kConfiguration:
       return "the configuration file";
     case OwnFile::Kind::kSocket:
@@ -272,19 +279,25 @@ std::filesystem::path place_of(const OwnFile& file) {
   return std::filesystem::weakly_canonical(place, error);
 }
 
+bool find(const OwnFile& file, struct stat& found) {
+  return (file.kind == OwnFile::Kind::kLog ? ::fstat(STDERR_FILENO, &found)
+                                           : ::stat(file.path.c_str(), &found)) == 0;
+}
+
 // /dev/null, say, takes what all have for it.
 bool is_one_file(const OwnFile& one, const OwnFile& other) {
   struct stat here {
   }, there{};
-  if (::stat(one.path.c_str(), &here) == 0 && ::stat(other.path.c_str(), &there) == 0 &&
-      here.st_dev == there.st_dev && here.st_ino == there.st_ino)
+  if (find(one, here) && find(other, there) && here.st_dev == there.st_dev &&
+      here.st_ino == there.st_ino)
     return !(one.is_written() && other.is_written() && S_ISCHR(here.st_mode));
-  return place_of(one) == place_of(other);
+  return one.kind != OwnFile::Kind::kLog && place_of(one) == place_of(other);
 }
 
-// One of the two is at fault already, or both links may share the file.
+// One of the two is at fault already, or both links may share the file, or none of them has it.
 bool need_no_comparison(const OwnFile& one, const OwnFile& other) {
   using Kind = OwnFile::Kind;
+  if (other.link == nullptr) return true;
   if (one.link != nullptr && one.link != other.link && one.link->name == other.link->name)
     return true;
   if (one.kind != other.kind) return false;
@@ -318,16 +331,47 @@ void find_collisions(const Options& options, std::vector<std::string>& errors) {
       compare_files(options, *other, *one, errors);
 }
 
-bool is_own_file(const Options& options, int file) {
-  const auto look = [](int at, const char* path, int flags, struct statx& found) {
-    return ::statx(at, path, flags | AT_STATX_DONT_SYNC, STATX_INO, &found) == 0;
-  };
-  struct statx given {};
-  if (!look(file, "", AT_EMPTY_PATH, given)) return false;
-  return std::ranges::any_of(files_of(options), [&](const OwnFile& own) {
-    struct statx found {};
-    return look(AT_FDCWD, own.path.c_str(), 0, found) && found.stx_ino == given.stx_ino &&
-           found.stx_dev_major == given.stx_dev_major && found.stx_dev_minor == given.stx_dev_minor;
+namespace {
+
+// nullopt: there is none, or it may not be seen (errno).
+std::optional<OwnFiles::Identity> identity_of(int at, const char* path, int flags) {
+  struct statx found {};
+  if (::statx(at, path, flags | AT_STATX_DONT_SYNC, STATX_INO | STATX_BTIME, &found) != 0)
+    return std::nullopt;
+  if ((found.stx_mask & STATX_BTIME) == 0) found.stx_btime = {};
+  return OwnFiles::Identity{found.stx_dev_major, found.stx_dev_minor, found.stx_ino,
+                            found.stx_btime.tv_sec, found.stx_btime.tv_nsec};
+}
+
+std::optional<OwnFiles::Identity> identity_of(int file) {
+  return identity_of(file, "", AT_EMPTY_PATH);
+}
+
+// The place of an open file, also where this process may not look. "": unknown.
+std::string place_of(int file) {
+  std::array<char, PATH_MAX> text{};
+  const auto link = "/proc/self/fd/" + std::to_string(file);
+  const auto size = ::readlink(link.c_str(), text.data(), text.size());
+  return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+}
+
+}  // namespace
+
+void OwnFiles::look(const Options& options) {
+  files_.clear();
+  for (const auto& own : files_of(options))
+    if (own.kind != OwnFile::Kind::kLog)
+      files_.push_back({own.path, place_of(own), identity_of(AT_FDCWD, own.path.c_str(), 0)});
+}
+
+bool OwnFiles::has(int file) const {
+  const auto given = identity_of(file);
+  if (!given) return false;
+  if (identity_of(STDERR_FILENO) == given) return true;
+  return std::ranges::any_of(files_, [&](const File& own) {
+    if (own.seen == given) return true;
+    const auto now = identity_of(AT_FDCWD, own.path.c_str(), 0);
+    return now ? now == given : errno == EACCES && own.place == place_of(file);
   });
 }
 

@@ -60,6 +60,7 @@ class Daemon {
   bool serve();
 
   std::optional<LogThread> log_thread_;  // destroyed last
+  OwnFiles own_files_;
   std::size_t wanted_ = 0;
   std::vector<std::unique_ptr<ServedLink>> links_;
 };
@@ -175,13 +176,14 @@ void Daemon::open_links(const Options& options) {
   port::enable_telemetry();
   for (const auto& link : nics_first(options.links)) {
     std::string error;
-    auto served = ServedLink::open(link, options, wanted_ == 1, error);
+    auto served = ServedLink::open(link, options, own_files_, wanted_ == 1, error);
     if (const auto notice = port::take_notice(); !notice.empty()) log(LogLevel::kWarning, notice);
     if (served)
       links_.push_back(std::move(served));
     else
       log(LogLevel::kError, error, wanted_ == 1 ? std::string() : link.name);
   }
+  own_files_.look(options);
 }
 
 bool Daemon::serve() {

@@ -112,7 +112,32 @@ bool complete(Options& options, std::vector<std::string>& errors);
 // collisions.cpp: adds an error for each two links that cannot be open at once, and for each file
 // that stpd would write or make twice, with the line of the second one. The links are complete.
 void find_collisions(const Options& options, std::vector<std::string>& errors);
-// Whether an open file is the configuration, or one that stpd writes, or a driver of its links.
-bool is_own_file(const Options& options, int file);
+
+// The files that stpd has: its log, its configuration, and what it or a driver of its links writes
+// or reads. What it may not look at any more, once it has given up its rights, it knows by what it
+// was, and by its place if it has been replaced since.
+class OwnFiles {
+ public:
+  // A number of an inode is given to another file when the first one has gone: that is younger.
+  struct Identity {
+    std::uint32_t major, minor;
+    std::uint64_t inode;
+    std::int64_t born;
+    std::uint32_t born_nanoseconds;
+    friend bool operator==(const Identity&, const Identity&) = default;
+  };
+
+  // Call when the links have made their files, while stpd has its rights, and before has().
+  void look(const Options& options);
+  // Whether an open file is one of them. Any thread may call it.
+  [[nodiscard]] bool has(int file) const;
+
+ private:
+  struct File {
+    std::string path, place;
+    std::optional<Identity> seen;  // by look()
+  };
+  std::vector<File> files_;
+};
 
 }  // namespace stp::stpd

@@ -168,8 +168,9 @@ std::string listen_error(const std::string& path, int error) {
 }  // namespace
 
 std::unique_ptr<ServedLink> ServedLink::open(const LinkOptions& link, const Options& options,
-                                             bool alone, std::string& error) {
-  std::unique_ptr<ServedLink> served(new ServedLink(link, options, alone));
+                                             const OwnFiles& own_files, bool alone,
+                                             std::string& error) {
+  std::unique_ptr<ServedLink> served(new ServedLink(link, options, own_files, alone));
   Ports ports;
   if (!served->open_ports(ports, error) && !served->wait_for_what_is_missing(ports, error))
     return nullptr;
@@ -180,8 +181,12 @@ std::unique_ptr<ServedLink> ServedLink::open(const LinkOptions& link, const Opti
   return served;
 }
 
-ServedLink::ServedLink(const LinkOptions& link, const Options& options, bool alone)
-    : options_(link), common_(options), log_name_(alone ? std::string() : link.name) {}
+ServedLink::ServedLink(const LinkOptions& link, const Options& options, const OwnFiles& own_files,
+                       bool alone)
+    : options_(link),
+      common_(options),
+      own_files_(own_files),
+      log_name_(alone ? std::string() : link.name) {}
 
 ServedLink::Parts::Parts(const LinkOptions& link, Ports ports, Server::Log log)
     : places(host::poll_places(link.poll, static_cast<unsigned>(ports.size()), link.cpus,
@@ -268,7 +273,7 @@ bool ServedLink::find_admin_group(std::string& error) {
 
 void ServedLink::add_admin() {
   parts_->tracer = std::make_unique<Tracer>(
-      shards(), tap_ ? &*tap_ : nullptr, [this](int file) { return is_own_file(common_, file); },
+      shards(), tap_ ? &*tap_ : nullptr, [this](int file) { return own_files_.has(file); },
       [this](const std::string& text) { log(LogLevel::kInfo, text); });
   add_counters();
   parts_->server.set_admin(admin_group_, parts_->tracer.get());

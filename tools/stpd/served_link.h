@@ -59,10 +59,11 @@ class Tracer final : public TraceControl, private port::Tap {
 class ServedLink {
  public:
   // Opens everything that needs privileges: link, socket, trace file. nullptr: `error` says what
-  // failed; an interface, address or folder that may come is no failure. `alone`: the log lines do
-  // not name the link.
+  // failed; an interface, address or folder that may come is no failure. `own_files` outlives it.
+  // `alone`: the log lines do not name the link.
   static std::unique_ptr<ServedLink> open(const LinkOptions& link, const Options& options,
-                                          bool alone, std::string& error);
+                                          const OwnFiles& own_files, bool alone,
+                                          std::string& error);
   // Ends the connections on the wire, then everything else; logs the counters.
   ~ServedLink();
   ServedLink(const ServedLink&) = delete;
@@ -96,7 +97,8 @@ class ServedLink {
     std::optional<Telemetry> telemetry;
   };
 
-  ServedLink(const LinkOptions& link, const Options& options, bool alone);
+  ServedLink(const LinkOptions& link, const Options& options, const OwnFiles& own_files,
+             bool alone);
   bool open_ports(Ports& ports, std::string& error);
   bool wait_for_what_is_missing(Ports& ports, std::string& error);
   void make_parts(Ports ports);
@@ -126,6 +128,7 @@ class ServedLink {
 
   const LinkOptions options_;
   Options common_;  // of all links
+  const OwnFiles& own_files_;
   const std::string log_name_;
   std::optional<gid_t> admin_group_;
   std::unique_ptr<trace::PcapngWriter> trace_;
