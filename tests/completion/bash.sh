@@ -71,6 +71,8 @@ if [ -n "$host" ]; then
 fi
 offers "stpctl trace start --out READ" README.md
 offers "stpctl links --js" --json
+offers "stpctl stats rx_f" rx_frames
+offers "stpctl stats --all bad_key rx_" rx_frames rx_bytes
 offers "stp-replay check READ" README.md
 offers "stpctl --socket READ" README.md
 for line in "stpctl --socket " "stpctl links --socket " "stpd --link iface:lo --cpus "; do

@@ -32,6 +32,7 @@ offers 'stpd --poll ' busy adaptive interrupt
 offers 'stpd --log-format ' text timed json
 offers 'stp-perf latency --op ' put level0
 offers 'stpctl ping --l' --link
+offers 'stpctl stats rx_' rx_frames
 for line in 'stpctl links --l' 'stp-sim --l'; do
   ! (offers "$line" --link) >/dev/null || { echo "$line: --link is offered, which is refused"; wrong=1; }
 done

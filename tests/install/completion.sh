@@ -49,6 +49,7 @@ lines=('stpctl conn' 'stpctl connections'
   'stpd --po' 'stpd --poll'
   'stpd --poll b' 'stpd --poll busy'
   'stpctl trace sto' 'stpctl trace stop'
+  'stpctl stats bad_k' 'stpctl stats bad_key'
   "stpctl --socket 'a links b' tra" "stpctl --socket 'a links b' trace"
   "stpd --poll 'b" "stpd --poll 'busy"
   'stp-send --link if' 'stp-send --link iface:')

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+
 #include "tests/stpctl/stpctl_fixture.h"
 
 namespace stp::test {
@@ -11,6 +16,26 @@ class StpctlPing : public StpctlFixture {
     EXPECT_TRUE(listener->says("listening")) << listener->output();
     return listener;
   }
+  // Of a UDP socket that answers nothing.
+  std::uint16_t silent_port() {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    silent_.reset(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::bind(silent_.get(), any, size), 0);
+    EXPECT_EQ(::getsockname(silent_.get(), any, &size), 0);
+    return ::ntohs(address.sin_port);
+  }
+  // Waits until somebody has sent it something.
+  bool hears() const {
+    pollfd came{.fd = silent_.get(), .events = POLLIN, .revents = 0};
+    return ::poll(&came, 1, 30'000) == 1;
+  }
+
+ private:
+  os::UniqueFd silent_;
 };
 
 TEST_F(StpctlPing, MeasuresRoundTripsAndSumsThemUp) {
@@ -59,6 +84,18 @@ TEST_F(StpctlPing, OnePeerServesSeveralAtOnce) {
     pingers.push_back(std::make_unique<Program>(
         command({"ping", ":3000", "--count", "3", "--interval", "0.1", "--timeout", "20"})));
   for (const auto& pinger : pingers) EXPECT_EQ(pinger->wait(), 0) << pinger->output();
+}
+
+// A UDP socket that takes everything and answers nothing is the peer.
+TEST_F(StpctlPing, ASignalBeforeThePeerAnswersIsNamedAsWhatEndsIt) {
+  Program pinger({STPCTL_PATH, "ping", "--json", "--link", "udp:127.0.0.1,port=0",
+                  "127.0.0.1/" + std::to_string(silent_port()) + ":3000"});
+  ASSERT_TRUE(hears());
+  pinger.signal(SIGTERM);
+  EXPECT_EQ(pinger.wait(), 1) << pinger.output();
+  const std::string why = "a signal has ended this before the peer answered";
+  EXPECT_TRUE(contains(pinger.output(), "\"error\":\"" + why + "\"}\nstpctl: 127.0.0.1/"));
+  EXPECT_TRUE(contains(pinger.output(), ":3000: " + why + "\n")) << pinger.output();
 }
 
 TEST_F(StpctlPing, WhereNobodyListensTheWorkingLinkIsNotBlamed) {

@@ -316,6 +316,20 @@ TEST_F(StpctlTest, StatsNamesEveryCounterWithWhatItCounts) {
   EXPECT_EQ(wrong.exit_status, 2);
   EXPECT_TRUE(contains(wrong.text, "there is no counter bad_kye; did you mean bad_key?"))
       << wrong.text;
+  const auto one = stpctl({"stats", "--prometheus", "bad_key"}).text;
+  EXPECT_TRUE(contains(one, "# TYPE stp_bad_key_total counter\n")) << one;
+  EXPECT_EQ(std::ranges::count(one, '\n'), 4) << one;
+}
+
+TEST_F(StpctlTest, StatsListsAllCountersThatThereAreWithoutADaemon) {
+  const auto said = run({STPCTL_PATH, "stats", "--list"});
+  EXPECT_EQ(said.exit_status, 0) << said.text;
+  for (const auto* const name : {"\nbad_key ", "\nudp_peers ", "\nclients "})
+    EXPECT_TRUE(contains(said.text, name)) << said.text;
+  const auto json = run({STPCTL_PATH, "--json", "stats", "--list", "stp_clients_total"});
+  EXPECT_EQ(json.text.rfind(R"({"counters":{"clients":")", 0), 0U) << json.text;
+  EXPECT_EQ(run({STPCTL_PATH, "stats", "--list", "--all"}).exit_status, 2);
+  EXPECT_EQ(stpctl({"stats", "--list"}).exit_status, 2);
 }
 
 TEST_F(StpctlTest, PrometheusGetsHelpAndTypeForEachMetric) {

@@ -141,6 +141,14 @@ _stp_profiles() {
   candidates+=(all)
 }
 
+# _stp_counters PROGRAM
+_stp_counters() {
+  local name
+  while read -r name _; do
+    if [[ $name == [a-z]* ]]; then candidates+=("$name"); fi
+  done <<<"$("$1" stats --list 2>/dev/null)"
+}
+
 # _stp_choices TYPE: appends the parts between bars, but words in capitals, which stand for others.
 _stp_choices() {
   local choice choices
@@ -180,6 +188,8 @@ _stp() {
     _stp_option_names "$help"
   elif [ ${#subcommands[@]} -ne 0 ]; then
     candidates=("${subcommands[@]}")
+  elif [[ $help == *Usage:*COUNTER* ]]; then
+    _stp_counters "$program"
   else
     _stp_files "$current"
     _stp_hosts "$help"

@@ -29,6 +29,10 @@ function __stp_candidates
     else
         set -l help (__stp_help)
         printf '%s\n' $help | sed -nE '/^Subcommands:/,/^$/s/^  ([a-z][a-z-]*).*/\1/p'
+        if string match -q '*Usage:*COUNTER*' -- "$help"
+            set -l words (commandline -opc)
+            $words[1] stats --list 2>/dev/null | sed -nE 's/^([a-z][a-z_0-9]*) .*/\1/p'
+        end
         # The names of this host's list, where a peer is among the words.
         if string match -q '*Usage:*HOST:PORT*' -- "$help"
             sed -E 's/#.*//; s/^[^[:space:]]+//' /etc/hosts 2>/dev/null | string match -ra '\S+' | string replace -r '$' ':'

@@ -22,7 +22,7 @@ struct Options {
   std::chrono::milliseconds patience{10'000};  // with a daemon that does not answer
   // stats
   std::vector<std::string> counters;  // only these
-  bool all = false, shards = false, prometheus = false;
+  bool all = false, shards = false, prometheus = false, list = false;
   // top, ping
   double interval = 1;
   std::uint64_t count = 0;  // 0: until a signal comes

@@ -56,10 +56,14 @@ std::string_view counter_named(std::string_view name) {
   return row == nullptr ? std::string_view{} : row->name;
 }
 
-std::string_view similar_counter(std::string_view name) {
+std::vector<std::string_view> names_of_counters() {
   std::vector<std::string_view> names;
   for (const auto& row : kRows) names.push_back(row.name);
-  return similar_word(name, names);
+  return names;
+}
+
+std::string_view similar_counter(std::string_view name) {
+  return similar_word(name, names_of_counters());
 }
 
 std::string_view text_of_counter(std::string_view name) {
@@ -204,15 +208,22 @@ std::vector<std::string> names_of(const std::vector<LinkCounters>& links) {
 
 }  // namespace
 
-std::string prometheus_text(const std::vector<LinkCounters>& links) {
+std::string prometheus_counters(const std::vector<LinkCounters>& links) {
   std::string out;
-  for (const auto& name : names_of(links)) {
+  const auto names = names_of(links);
+  for (const auto& name : names) {
     const Metric metric(name);
     head(out, metric, text_of_counter(name));
     for (const auto& of : links)
       for (const auto& counter : of.counters)
         if (counter.name == name) add_sample(out, metric.name, of.link, counter.value);
   }
+  for (const auto& name : names) counter_of_shards(out, links, name);
+  return out;
+}
+
+std::string prometheus_text(const std::vector<LinkCounters>& links) {
+  auto out = prometheus_counters(links);
   gauge(out, links, "stp_link_up", "whether the link is up", [](auto& l) { return l.up ? 1 : 0; });
   gauge_of_states(out, links);
   info_of_links(out, links);
@@ -224,7 +235,6 @@ std::string prometheus_text(const std::vector<LinkCounters>& links) {
   gauge(out, links, "stp_shards",
         "shards of the link: 1, or queues=", [](auto& l) { return l.shards.size(); });
   if (std::ranges::any_of(links, [](auto& of) { return of.link.is_divided(); })) {
-    for (const auto& name : names_of(links)) counter_of_shards(out, links, name);
     gauge_of_shards(out, links, "stp_by_shard_connections", "connections of one shard",
                     [](auto& shard) { return shard.connections; });
     gauge_of_shards(out, links, "stp_by_shard_regions", "mapped regions of one shard",

@@ -10,6 +10,8 @@
 
 namespace stp::stpctl {
 
+// All that there are. Each link has some of them.
+std::vector<std::string_view> names_of_counters();
 // The counter of this name, which may be that of its metric (stp_bad_key_total). "": there is none.
 std::string_view counter_named(std::string_view name);
 // What may have been meant. "": nobody knows.
@@ -27,6 +29,8 @@ struct LinkCounters {
 };
 
 // Groups all samples of a metric, as the format requires. A label names the link of each sample.
+std::string prometheus_counters(const std::vector<LinkCounters>& links);
+// The same, and what else there is of the links, their users and shards.
 std::string prometheus_text(const std::vector<LinkCounters>& links);
 
 }  // namespace stp::stpctl

@@ -3,11 +3,13 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 
 namespace stp::stpctl {
@@ -21,7 +23,19 @@ sigset_t signals() {
   sigemptyset(&set);
   sigaddset(&set, SIGINT);
   sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGALRM);
   return set;
+}
+
+// A signal that arrives just before a call that sleeps would not end it: so others follow until
+// it has been noticed.
+void repeat(bool on) {
+  const auto before = errno;  // of what a signal has interrupted
+  constexpr suseconds_t kEach = 20'000;
+  itimerval timer{};
+  if (on) timer.it_interval.tv_usec = timer.it_value.tv_usec = kEach;
+  ::setitimer(ITIMER_REAL, &timer, nullptr);
+  errno = before;
 }
 
 std::string joined(const std::vector<std::string>& parts) {
@@ -37,7 +51,12 @@ Failure::Failure(const std::vector<std::string>& each)
 
 void watch_for_interrupts() {
   struct sigaction action {};
-  action.sa_handler = [](int) { flag = true; };
+  action.sa_handler = [](int) {};
+  ::sigaction(SIGALRM, &action, nullptr);
+  action.sa_handler = [](int) {
+    flag = true;
+    repeat(true);
+  };
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
   const auto set = signals();
@@ -50,6 +69,7 @@ void let_interrupts_in() {
 }
 
 bool interrupted() {
+  if (flag) repeat(false);
   return flag;
 }
 
@@ -57,7 +77,7 @@ bool sleep_until(std::chrono::steady_clock::time_point until) {
   // A signal that arrives between the check and the sleep is noticed after this time at most.
   constexpr std::chrono::nanoseconds kSlice = std::chrono::milliseconds(100);
   for (;;) {
-    if (flag) return false;
+    if (interrupted()) return false;
     const auto left = until - std::chrono::steady_clock::now();
     if (left <= std::chrono::nanoseconds::zero()) return true;
     const auto slice = std::min<std::chrono::nanoseconds>(left, kSlice);

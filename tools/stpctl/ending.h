@@ -33,7 +33,8 @@ class Silence : public Failure {
 };
 
 // Handles Ctrl-C (SIGINT) and SIGTERM as requests to end. Only the main thread receives them, so
-// any system call in which it sleeps returns with EINTR.
+// any system call in which it sleeps returns with EINTR, also one that it begins afterwards, until
+// it asks whether it was interrupted().
 
 // Call before any thread starts: threads begin with these signals blocked.
 void watch_for_interrupts();

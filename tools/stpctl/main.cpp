@@ -176,8 +176,9 @@ std::optional<Options> parse_options(int argc, char** argv, int& exit_status) {
   const auto& command = chosen(app);
   if (wrong.empty()) wrong = foreign_option(command, commands);
   options.run = command.run;
-  if (wrong.empty() && options.run == devices && !options.sockets.empty())
-    wrong = "--socket is for what a daemon has, and devices asks none; leave it out";
+  if (wrong.empty() && (options.run == devices || options.list) && !options.sockets.empty())
+    wrong = std::string("--socket is for what a daemon has, and ") +
+            (options.list ? "stats --list" : "devices") + " asks none; leave it out";
   const auto wrong_link = complete(options, command.for_one_link);
   if (wrong.empty()) wrong = check(command, options);
   if (wrong.empty()) wrong = wrong_link;

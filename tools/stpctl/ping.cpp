@@ -76,7 +76,8 @@ void report_no_connection(const std::string& peer, const std::string& why) {
 }
 
 [[noreturn]] void cannot_connect(const std::string& peer, int error, bool as_json) {
-  const std::string why = st_strerror(error);
+  const std::string why =
+      error == -EINTR ? "a signal has ended this before the peer answered" : st_strerror(error);
   std::string text = peer + ": " + why;
   if (error == -EINVAL) throw WrongUsage(text);
   if (error == -ECONNREFUSED)
@@ -111,14 +112,15 @@ class Pinger {
  private:
   void connect() {
     st_ehandle_t endpoint = nullptr;
-    if (const auto error = st_create(nullptr, &endpoint); error != 0)
-      throw Failure(st_strerror(error));
+    if (const auto failed = st_create(nullptr, &endpoint); failed != 0)
+      throw Failure(st_strerror(failed));
     endpoint_.reset(endpoint);
     let_interrupts_in();
     st_chandle_t connection = nullptr;
     const auto start = Clock::now();
-    if (const auto error = st_connect(endpoint, options_.peer.c_str(), &connection); error != 0)
-      cannot_connect(options_.peer, error, options_.json);
+    const auto error = st_connect(endpoint, options_.peer.c_str(), &connection);
+    interrupted();  // before the connection is closed
+    if (error != 0) cannot_connect(options_.peer, error, options_.json);
     connect_time_ = since(start);
     connection_.reset(connection);
     if (!options_.json)
@@ -277,7 +279,9 @@ void ping(const Options& options) {
   const auto error = pinger.run();
   pinger.report();
   if (error != 0) throw Failure(options.peer + ": the connection has ended: " + st_strerror(error));
-  if (!pinger.answered()) throw Failure(options.peer + ": no answer");
+  if (!pinger.answered())
+    throw Failure(options.peer + (interrupted() ? ": a signal has ended this before an answer came"
+                                                : ": no answer"));
 }
 
 void add_ping(cli::App& ping, Options& options) {

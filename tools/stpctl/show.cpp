@@ -328,16 +328,38 @@ void show_users(const Options& options) {
 
 namespace {
 
-bool is_asked(const Options& options, const CounterValue& counter) {
+bool is_asked(const Options& options, std::string_view counter) {
   return options.counters.empty() ||
          std::ranges::any_of(options.counters, [&](const std::string& name) {
-           return counter_named(name) == counter.name;
+           return counter_named(name) == counter;
          });
 }
 
 }  // namespace
 
+namespace {
+
+// All names, or those that were asked for; each may be that of a metric.
+void list_counters(const Options& options) {
+  Json json;
+  json.object().object("counters");
+  Table table({"COUNTER", ""});
+  for (const auto& name : names_of_counters()) {
+    if (!is_asked(options, name)) continue;
+    const auto text = std::string(text_of_counter(name)) + (counts_drops(name) ? " (dropped)" : "");
+    json.value(name, text);
+    table.row({std::string(name), text});
+  }
+  if (options.json)
+    std::puts(json.end().end().text().c_str());
+  else
+    std::fputs(table.text().c_str(), stdout);
+}
+
+}  // namespace
+
 void show_stats(const Options& options) {
+  if (options.list) return list_counters(options);
   std::vector<LinkCounters> all;
   Failures failures(options);
   for (const auto& socket : options.sockets)
@@ -346,12 +368,14 @@ void show_stats(const Options& options) {
       auto link = read_link(daemon);
       auto counters = read_counters(daemon, link);
       std::erase_if(counters,
-                    [&](const CounterValue& counter) { return !is_asked(options, counter); });
-      auto users = options.prometheus ? read_users(daemon, link) : std::vector<User>{};
+                    [&](const CounterValue& counter) { return !is_asked(options, counter.name); });
+      auto users = options.prometheus && options.counters.empty() ? read_users(daemon, link)
+                                                                  : std::vector<User>{};
       all.push_back({std::move(link), std::move(counters), std::move(users)});
     });
   if (options.prometheus) {
-    std::fputs(prometheus_text(all).c_str(), stdout);
+    const auto text = options.counters.empty() ? prometheus_text(all) : prometheus_counters(all);
+    std::fputs(text.c_str(), stdout);
   } else if (options.json) {
     Json json;
     json.object().array("links");
@@ -369,6 +393,7 @@ void add_stats(cli::App& stats, Options& options) {
   stats.add_flag("--all", options.all, "Also list counters that are 0");
   stats.add_flag("--shards", options.shards, "Also show each shard of a link with queues=");
   stats.add_flag("--prometheus", options.prometheus, "Prometheus text exposition format");
+  stats.add_flag("--list", options.list, "List all counters that there are; needs no daemon");
 }
 
 std::string check_stats(const Options& options) {
@@ -376,9 +401,11 @@ std::string check_stats(const Options& options) {
     if (counter_named(name).empty()) {
       const std::string meant(similar_counter(name));
       return "there is no counter " + name +
-             (meant.empty() ? ": 'stpctl stats --all' lists them"
+             (meant.empty() ? ": 'stpctl stats --list' lists them"
                             : "; did you mean " + meant + "?");
     }
+  if (options.list && (options.all || options.shards || options.prometheus))
+    return "--list has no values: leave out --all, --shards and --prometheus";
   return options.prometheus && options.json ? "use --json or --prometheus, not both" : "";
 }
 
