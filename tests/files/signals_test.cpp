@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstdlib>
 #include <thread>
 
 namespace stp::files {
@@ -35,11 +36,30 @@ TEST_F(SignalsTest, TheSecondSignalEndsAProgram) {
         Signals signals("test", std::chrono::milliseconds(1));
         signals.take_time();
         ::kill(::getpid(), SIGINT);
-        while (!signals.stop()) std::this_thread::yield();
-        ::kill(::getpid(), SIGINT);
-        hang();
+        for (;;) {
+          std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          ::kill(::getpid(), SIGINT);
+        }
       },
       ::testing::ExitedWithCode(1), "test: interrupted, and ended at once");
+}
+
+// The peer would not be told otherwise.
+TEST_F(SignalsTest, SignalsThatComeTogetherAreOne) {
+  EXPECT_EXIT(
+      {
+        {
+          const Signals signals("test");
+          for (const int each : {SIGINT, SIGINT, SIGTERM}) {
+            ::kill(::getpid(), each);
+            for (sigset_t pending; ::sigpending(&pending) == 0 && sigismember(&pending, each) == 1;)
+              std::this_thread::yield();
+          }
+          while (!signals.stop()) std::this_thread::yield();
+        }
+        std::_Exit(0);
+      },
+      ::testing::ExitedWithCode(0), "");
 }
 
 }  // namespace

@@ -7,11 +7,12 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <utility>
 
-#include "stp/base/start_thread.h"
+#include "dpdk_port/link/start_thread.h"
 #include "tools/cli/say.h"
 
 namespace stp::files {
@@ -50,7 +51,15 @@ bool Signals::await_signal(int milliseconds) const {
 void Signals::wait() {
   if (!await_signal(-1)) return;
   stop_ = true;
-  if (!await_signal(takes_time_ ? -1 : static_cast<int>(grace_.count()))) return;
+  using Clock = std::chrono::steady_clock;
+  const auto first = Clock::now();
+  const auto left_of = [&](std::chrono::milliseconds time) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(first + time - Clock::now());
+    return static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+  };
+  for (int left = 0; (left = left_of(std::min(kTogether, grace_))) > 0;)
+    if (!await_signal(left)) return;
+  if (!await_signal(takes_time_ ? -1 : left_of(grace_))) return;
   cli::say(program_, "interrupted, and ended at once");
   ::_exit(EXIT_FAILURE);
 }

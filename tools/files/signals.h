@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // SIGINT, SIGTERM and SIGHUP as a request to end. A separate thread handles them, so the code need
 // not be safe inside a signal handler. Create it before any other thread: they inherit its signal
-// mask. A second signal ends the process at once, whatever it waits for.
+// mask. A second signal ends the process at once, whatever it waits for; but who presses Ctrl-C
+// once sends two where what runs the program passes its own on, so those that come together are
+// one.
 #pragma once
 
 #include <atomic>
@@ -13,6 +15,9 @@ namespace stp::files {
 
 class Signals {
  public:
+  // How long after the first one signals count as the same.
+  static constexpr std::chrono::milliseconds kTogether{100};
+
   // `program`: its name, for the line about an end at once. `grace`: what the first signal leaves
   // it to end by itself, before it ends at once.
   explicit Signals(std::string program, std::chrono::milliseconds grace = std::chrono::seconds(1));
