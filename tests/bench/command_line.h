@@ -50,11 +50,19 @@ inline std::string wrong_option(const std::vector<std::string_view>& words,
   std::exit(2);
 }
 
-// Ends the program at an option that its usage, one line or more, does not name, and after --help.
+// 0: it is none, or not above 0.
+inline double number_of(const char* text) {
+  char* behind = nullptr;
+  const auto number = std::strtod(text, &behind);
+  return *behind == '\0' && number > 0 ? number : 0;
+}
+
+// Ends the program at an option that its usage, one line or more, does not name, and after --help
+// or -h.
 inline void hold_to(const char* usage, int argc, const char* const* argv) {
   const std::vector<std::string_view> words(argv + 1, argv + argc);
   for (const auto word : words) {
-    if (word != "--help") continue;
+    if (word != "--help" && word != "-h") continue;
     std::fputs(usage, stdout);
     std::exit(0);
   }

@@ -22,8 +22,15 @@ TEST(CommandLine, WrongEndsTheProgramWithItsUsage) {
   const char* const wrong[] = {"/usr/bin/it", "--slep"};
   EXPECT_EXIT(hold_to(kUsage, 2, wrong), ::testing::ExitedWithCode(2),
               "^it: there is no option --slep; did you mean --sleep.\nusage: it ");
-  const char* const help[] = {"it", "--help"};
-  EXPECT_EXIT(hold_to(kUsage, 2, help), ::testing::ExitedWithCode(0), "");
+  for (const char* const each : {"--help", "-h"}) {
+    const char* const help[] = {"it", each};
+    EXPECT_EXIT(hold_to(kUsage, 2, help), ::testing::ExitedWithCode(0), "");
+  }
+}
+
+TEST(CommandLine, ANumberIsAWholeWord) {
+  EXPECT_EQ(number_of("0.5"), 0.5);
+  for (const auto* const none : {"", "x", "1x", "-1", "0", "nan"}) EXPECT_EQ(number_of(none), 0);
 }
 
 }  // namespace

@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
   auto& o = to.octets;
   if (std::sscanf(argv[2], "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &o[0], &o[1], &o[2], &o[3], &o[4],
                   &o[5]) != 6)
-    return 2;
+    stp::bench::refuse(argv[0], std::string(argv[2]) + " is not a MAC address", kUsage);
   if (kind == "other") o[5] ^= 1;
   const auto frames = make_frames(to);
   const auto fd = open_socket(argv[1]);

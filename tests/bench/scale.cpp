@@ -152,7 +152,7 @@ int run(int argc, char** argv) {
   hold_to(kUsage, argc, argv);
   for (int i = 1; i < argc; i += 2) {
     const auto name = std::string(argv[i]);
-    const auto value = i + 1 < argc ? std::atof(argv[i + 1]) : 0;
+    const auto value = i + 1 < argc ? number_of(argv[i + 1]) : 0;
     if (name == "--seconds" && value > 0) {
       seconds = value;
     } else if (name == "--shards" && value >= 1 && value <= 16) {

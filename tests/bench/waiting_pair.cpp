@@ -18,8 +18,8 @@
 namespace {
 
 constexpr const char* kUsage =
-    "usage: waiting-pair LINK serve ping|bulk\n"
-    "       waiting-pair LINK HOST:PORT ping|bulk SECONDS\n";
+    "usage: stp-waiting-pair LINK serve ping|bulk\n"
+    "       stp-waiting-pair LINK HOST:PORT ping|bulk SECONDS\n";
 constexpr int kBlock = 100;  // messages that are timed together
 constexpr std::size_t kShort = 8, kLong = std::size_t{1} << 20, kWindow = 8;
 constexpr double kWarmUp = 0.3;
@@ -149,21 +149,25 @@ void ask(End& end, const char* peer, bool is_ping, double seconds) {
 
 int main(int argc, char** argv) {
   stp::bench::hold_to(kUsage, argc, argv);
-  const std::string test = argc < 4 ? "" : argv[3];
-  if (test != "ping" && test != "bulk") {
-    std::fputs(kUsage, stderr);
-    return 2;
-  }
+  using stp::bench::refuse;
+  if (argc < 4) refuse(argv[0], "a word is missing", kUsage);
+  const std::string test = argv[3];
+  if (test != "ping" && test != "bulk") refuse(argv[0], "there is no test " + test, kUsage);
+  const bool serves = std::strcmp(argv[2], "serve") == 0;
+  if (argc != (serves ? 4 : 5)) refuse(argv[0], "a word is missing or too much", kUsage);
+  const auto seconds = serves ? 0 : stp::bench::number_of(argv[4]);
+  if (!serves && seconds <= 0)
+    refuse(argv[0], std::string(argv[4]) + " is no number of seconds", kUsage);
   try {
     End end(argv[1]);
     const bool is_ping = test == "ping";
-    if (std::strcmp(argv[2], "serve") == 0)
+    if (serves)
       serve(end, is_ping);
     else
-      ask(end, argv[2], is_ping, argc > 4 ? std::atof(argv[4]) : 1);
+      ask(end, argv[2], is_ping, seconds);
     return EXIT_SUCCESS;
   } catch (const std::exception& problem) {
-    std::fprintf(stderr, "waiting-pair: %s\n", problem.what());
+    std::fprintf(stderr, "stp-waiting-pair: %s\n", problem.what());
     return EXIT_FAILURE;
   }
 }

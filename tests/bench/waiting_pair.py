@@ -81,6 +81,10 @@ def ask(link, peer_name, mode, seconds):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != (4 if sys.argv[2:3] == ["serve"] else 5) or sys.argv[3] not in ("ping", "bulk"):
+        is_asked = sys.argv[1:] in (["--help"], ["-h"])
+        print(__doc__, file=sys.stdout if is_asked else sys.stderr)
+        sys.exit(0 if is_asked else 2)
     if sys.argv[2] == "serve":
         serve(sys.argv[1], sys.argv[3])
     else:

@@ -23,10 +23,12 @@ done
 expect says "$work/said" "st_connect: "
 ! "$bin/level0_client" localhost:3000 2>"$work/said" || fail "an argument is missing"
 expect says "$work/said" "usage:"
-for program in level0_server "level0_client --help" peer_to_peer; do
-  # shellcheck disable=SC2086
-  timeout 20 "$bin/"$program --help 2>"$work/said" </dev/null
+for program in level0_server level0_client peer_to_peer request_service_c request_service_cpp coroutine_server epoll_server \
+               kv_store; do
+  [ -x "$bin/$program" ] || continue
+  timeout 20 "$bin/$program" --nothing 2>"$work/said" </dev/null
   expect [ $? -eq 2 ]
-  expect says "$work/said" "usage:"
+  expect eval "grep -q '^usage: $program ' '$work/said' && [ \$(wc -l <'$work/said') -eq 2 ]"
+  expect eval "timeout 20 '$bin/$program' --help 2>/dev/null | diff - '$work/said'"
 done
 passed

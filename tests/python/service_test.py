@@ -41,6 +41,13 @@ class CommandLines(unittest.TestCase):
             self.assertIn(says, said.getvalue())
 
 
+    def test_the_link_may_stand_behind_the_command(self):
+        for words in (["--link", "loop", "info"], ["info", "--link", "loop"]):
+            with unittest.mock.patch.object(sys, "argv", ["stp", *words]):
+                with contextlib.redirect_stdout(io.StringIO()) as said:
+                    stp.__main__.main()
+            self.assertIn("link loop\n", said.getvalue())
+
     def test_output_that_nobody_takes_is_told_without_a_traceback(self):
         with open("/dev/full", "w") as full, unittest.mock.patch.object(sys, "stdout", full):
             with unittest.mock.patch.object(sys, "argv", ["stp", "--link", "loop", "info"]):

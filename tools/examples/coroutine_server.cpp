@@ -89,20 +89,16 @@ stp::Task<std::string> ask(stp::Loop& loop, stm_domain_t domain, const char* pee
   co_return answer;
 }
 
-int usage() {
-  std::fputs(
-      "usage: coroutine_server serve :PORT | ask HOST:PORT TEXT\nThe link is that of STP_LINK.\n",
-      stderr);
-  return 2;
-}
+constexpr const char* kUsage = "serve :PORT | ask HOST:PORT TEXT";
 
 }  // namespace
 
 int main(int argc, char** argv) try {
-  tell_link();
   const std::string what = argc > 2 ? argv[1] : "";
-  if (what == "serve" && argc == 3) return serve(argv[2]);
-  if (what != "ask" || argc != 4) return usage();
+  const bool serves = what == "serve" && argc == 3;
+  if (!serves && !(what == "ask" && argc == 4)) return usage(argc, argv, kUsage);
+  tell_link();
+  if (serves) return serve(argv[2]);
   const auto domain = stp::open_domain();
   stp::Loop loop(domain, 16);
   auto answer = ask(loop, domain, argv[2], argv[3]);

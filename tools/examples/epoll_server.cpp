@@ -123,21 +123,16 @@ int ask(const char* peer, const std::string& text) {
   return 0;
 }
 
-int usage() {
-  std::fputs(
-      "usage: epoll_server serve :PORT | ask HOST:PORT TEXT\nThe link is that of STP_LINK.\n",
-      stderr);
-  return 2;
-}
+constexpr const char* kUsage = "serve :PORT | ask HOST:PORT TEXT";
 
 }  // namespace
 
 int main(int argc, char** argv) try {
-  tell_link();
   const std::string what = argc > 2 ? argv[1] : "";
-  if (what == "serve" && argc == 3) return serve(argv[2]);
-  if (what == "ask" && argc == 4) return ask(argv[2], argv[3]);
-  return usage();
+  const bool serves = what == "serve" && argc == 3;
+  if (!serves && !(what == "ask" && argc == 4)) return usage(argc, argv, kUsage);
+  tell_link();
+  return serves ? serve(argv[2]) : ask(argv[2], argv[3]);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "epoll_server: %s\n", error.what());
   return 3;

@@ -77,8 +77,10 @@ class Store:
 
 def main(words: List[str]) -> int:
     if not (words[:1] == ["set"] and len(words) == 4) and not (words[:1] == ["get"] and len(words) == 3):
-        print("usage: kv_client.py set HOST:PORT KEY VALUE | get HOST:PORT KEY", file=sys.stderr)
-        return 2
+        is_asked = words == ["--help"]
+        usage = "usage: kv_client.py set HOST:PORT KEY VALUE | get HOST:PORT KEY"
+        print(usage, file=sys.stdout if is_asked else sys.stderr)
+        return 0 if is_asked else 2
     with stp.Domain() as domain, domain.connect(words[1], timeout=PATIENCE) as peer:
         store = Store(peer)
         if words[0] == "set":

@@ -143,19 +143,13 @@ class Store {
   stp::Connection connection_ = stp::make_connection(domain_, stp::connection_attr(queue_));
 };
 
-int usage() {
-  std::fputs(
-      "usage: kv_store serve :PORT | set HOST:PORT KEY VALUE | get HOST:PORT KEY\n"
-      "The link is that of STP_LINK.\n",
-      stderr);
-  return 2;
-}
-
 int run(int argc, char** argv) {
   const std::string what = argc > 2 ? argv[1] : "";
-  if (what == "serve" && argc == 3) return serve(argv[2]);
-  const bool sets = what == "set" && argc == 5;
-  if (!sets && !(what == "get" && argc == 4)) return usage();
+  const bool serves = what == "serve" && argc == 3, sets = what == "set" && argc == 5;
+  if (!serves && !sets && !(what == "get" && argc == 4))
+    return usage(argc, argv, "serve :PORT | set HOST:PORT KEY VALUE | get HOST:PORT KEY");
+  tell_link();
+  if (serves) return serve(argv[2]);
   // Not on the stack: through stpd its pages are shared with the daemon.
   const auto store = std::make_unique<Store>(argv[2]);
   if (sets) {
@@ -171,7 +165,6 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) try {
-  tell_link();
   return run(argc, argv);
 } catch (const std::exception& error) {
   std::fprintf(stderr, "kv_store: %s\n", error.what());

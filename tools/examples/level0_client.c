@@ -16,10 +16,7 @@ int main(int argc, char** argv) {
   unsigned patience = 5000;
   void* memory;
   size_t length;
-  if (argc != 3 || argv[1][0] == '-') {
-    fprintf(stderr, "usage: %s HOST:PORT TEXT\n", argv[0]);
-    return 2;
-  }
+  if (argc != 3 || argv[1][0] == '-') return usage(argc, argv, "HOST:PORT TEXT");
   length = strlen(argv[2]);
 
   tell_link();

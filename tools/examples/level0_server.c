@@ -26,10 +26,7 @@ int main(int argc, char** argv) {
   void* memory;
   uint64_t length;
   int mx;
-  if (argc != 2 || argv[1][0] == '-') {
-    fprintf(stderr, "usage: %s :PORT\n", argv[0]);
-    return 2;
-  }
+  if (argc != 2 || argv[1][0] == '-') return usage(argc, argv, ":PORT");
 
   tell_link();
   /* An endpoint, and options for its later connections. */

@@ -42,10 +42,7 @@ static st_header_t addressed(unsigned op, unsigned port, unsigned key) {
 }
 
 int main(int argc, char** argv) {
-  if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
-    fprintf(stderr, "usage: peer_to_peer [HOST-OF-THE-PEER]\n");
-    return 2;
-  }
+  if (argc > 2 || (argc == 2 && argv[1][0] == '-')) return usage(argc, argv, "[HOST-OF-THE-PEER]");
   const char* const host = argc == 2 ? argv[1] : "localhost";
   static _Alignas(kBuffer) char out[kBuffer], in[kBuffer];
 

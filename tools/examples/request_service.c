@@ -324,12 +324,8 @@ int main(int argc, char** argv) {
   char** const rest = argv + (has_patience ? 4 : 2);
   const int serves = argc == 3 && strcmp(argv[1], "serve") == 0;
   const int asks = argc - (rest - argv) >= 2 && strcmp(argv[1], "ask") == 0;
-  if (!serves && (!asks || *behind != 0 || !(patience > 0 && patience < 1e9))) {
-    fprintf(stderr,
-            "usage: request_service serve :PORT | ask [--timeout SECONDS] HOST:PORT FILE...\n"
-            "The link is that of STP_LINK.\n");
-    return 2;
-  }
+  if (!serves && (!asks || *behind != 0 || !(patience > 0 && patience < 1e9)))
+    return usage(argc, argv, "serve :PORT | ask [--timeout SECONDS] HOST:PORT FILE...");
   sigset_t ends;
   sigemptyset(&ends);
   sigaddset(&ends, SIGINT);

@@ -373,13 +373,7 @@ class Client {
   stp::Connection connection_;
 };
 
-int usage() {
-  std::fputs(
-      "usage: request_service serve :PORT | ask [--timeout SECONDS] HOST:PORT FILE...\n"
-      "The link is that of STP_LINK.\n",
-      stderr);
-  return 2;
-}
+constexpr const char* kUsage = "serve :PORT | ask [--timeout SECONDS] HOST:PORT FILE...";
 
 }  // namespace
 
@@ -389,17 +383,17 @@ int main(int argc, char** argv) try {
     tell_link();
     return serve(argv[2]);
   }
-  if (words.size() < 3 || words[0] != "ask") return usage();
+  if (words.size() < 3 || words[0] != "ask") return usage(argc, argv, kUsage);
   words.pop_front();
   std::chrono::duration<double> patience = 20s;
   if (words[0] == "--timeout") {
     char* behind = nullptr;
     const auto seconds = std::strtod(words[1].c_str(), &behind);
-    if (*behind != 0 || !(seconds > 0 && seconds < 1e9)) return usage();
+    if (*behind != 0 || !(seconds > 0 && seconds < 1e9)) return usage(argc, argv, kUsage);
     patience = std::chrono::duration<double>(seconds);
     words.erase(words.begin(), words.begin() + 2);
   }
-  if (words.size() < 2) return usage();
+  if (words.size() < 2) return usage(argc, argv, kUsage);
   tell_link();
   const auto server = words.front();
   words.pop_front();

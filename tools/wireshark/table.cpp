@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Generates the table of operations and their fields in stp-st.lua. `stp-dissector-table --write
 // FILE` replaces the lines between the two markers there.
+#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -8,6 +9,8 @@
 #include <string>
 
 #include "stp/wire/operations.h"
+#include "tools/cli/app.h"
+#include "tools/cli/say.h"
 
 namespace {
 
@@ -70,13 +73,17 @@ std::string table() {
   return text + "}\n" + kEnd;
 }
 
-int write_into(const char* path) {
+int write_into(const std::string& path) {
+  errno = 0;
   std::ifstream in(path);
+  if (!in) {
+    stp::cli::say("stp-dissector-table", path + ": " + std::strerror(errno));
+    return 1;
+  }
   std::string whole{std::istreambuf_iterator<char>(in), {}};
   const auto begin = whole.find(kBegin), end = whole.find(kEnd);
   if (begin == std::string::npos || end == std::string::npos || end < begin) {
-    std::fprintf(stderr, "stp-dissector-table: %s has no lines that begin and end the table\n",
-                 path);
+    stp::cli::say("stp-dissector-table", path + " has no lines that begin and end the table");
     return 1;
   }
   whole.replace(begin, end + std::strlen(kEnd) - begin, table());
@@ -84,15 +91,20 @@ int write_into(const char* path) {
   out << whole;
   out.close();
   if (out) return 0;
-  std::fprintf(stderr, "stp-dissector-table: %s cannot be written\n", path);
+  stp::cli::say("stp-dissector-table", path + " cannot be written: " + std::strerror(errno));
   return 1;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc == 1) return std::fputs(table().c_str(), stdout) < 0;
-  if (argc == 3 && std::strcmp(argv[1], "--write") == 0) return write_into(argv[2]);
-  std::fputs("usage: stp-dissector-table [--write FILE]\n", stderr);
-  return 2;
+  stp::cli::App app("Makes the table of operations of Wireshark's dissector.",
+                    "stp-dissector-table");
+  std::string path;
+  app.add_option("--write", path, "Replace the lines of the table in this file")
+      ->type_name("FILE")
+      ->default_str("print them");
+  app.set_version_flag("--version", "stp-dissector-table " STP_VERSION);
+  if (const auto status = app.parse_or_report(argc, argv, stp::cli::kWrongUsage)) return *status;
+  return path.empty() ? std::fputs(table().c_str(), stdout) < 0 : write_into(path);
 }

@@ -156,6 +156,8 @@ def main() -> None:
     pinging.add_argument("peer", metavar="HOST:PORT")
     pinging.add_argument("--count", type=positive, default=10)
     pinging.add_argument("--size", type=message_size, default=8, metavar="BYTES")
+    for command in commands.choices.values():  # --link may stand behind the command as well
+        command.add_argument("--link", default=argparse.SUPPRESS, help="as in front of the command")
     arguments = parser.parse_args()
     check_streams(arguments.command, getattr(arguments, "answer", False))
     if arguments.command != "info":
