@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <span>
 #include <system_error>
@@ -40,30 +41,66 @@ void Bells::ring_own() const {
 int Bells::of(Client& client, const Allowances& allow, int& out) {
   if (client.leaving) return -EBADF;
   if (!client.bell_file) {
-    os::UniqueFd fresh(::eventfd(0, EFD_CLOEXEC)), watcher(::epoll_create1(EPOLL_CLOEXEC));
-    if (!fresh || !watcher) return -errno;
-    for (const auto* const file : {&fresh, &watcher})
-      if (const auto error = allow.check_file(file->get()); error != 0) return error;
-    if (const auto error = watch(EPOLL_CTL_ADD, watcher.get(), fresh.get(), true); error != 0)
+    auto* const group = group_for(client.identity.uid);
+    if (group == nullptr) return -errno;
+    if (const auto error = add(client, *group, allow); error != 0) {
+      if (group->bells == 0) forget(*group);
       return error;
-    client.bell_file = std::move(fresh);
-    client.bell_watch = std::move(watcher);
+    }
     client.rung.most = kMostBells;
+    ring_own();  // a thread that sleeps does not await a new group yet
   }
   out = client.bell_file.get();
   return 0;
 }
 
+BellGroup* Bells::group_for(uid_t user) {
+  for (auto& group : groups_)
+    if (group.user == user && group.bells < BellGroup::kMost) return &group;
+  os::UniqueFd watch(::epoll_create1(EPOLL_CLOEXEC));
+  if (!watch) return nullptr;
+  BellGroup group{.user = user, .watch = std::move(watch), .unheard = {}, .paid = {}};
+  group.unheard.reserve(BellGroup::kMost);
+  return &groups_.emplace_back(std::move(group));
+}
+
+int Bells::add(Client& client, BellGroup& group, const Allowances& allow) {
+  os::UniqueFd bell(::eventfd(0, EFD_CLOEXEC));
+  if (!bell) return -errno;
+  for (const auto file : {bell.get(), group.watch.get()})
+    if (const auto error = allow.check_file(file); error != 0) return error;
+  client.bell_group = &group;
+  if (const auto error = watch(EPOLL_CTL_ADD, client, bell.get(), true); error != 0) return error;
+  client.bell_file = std::move(bell);
+  ++group.bells;
+  ++group.heard;
+  return 0;
+}
+
 void Bells::remove(Client& client) {
   if (!client.bell_file) return;
-  // The watch first: nobody else has that, and with it nothing of this process waits for the bell.
-  for (auto* const file : {&client.bell_watch, &client.bell_file}) {
-    auto gone = std::exchange(*file, {});
-    if (asleep_)
-      removed_.emplace_back(client.identity.uid, std::move(gone));
-    else
-      close(client.identity.uid, std::move(gone));
-  }
+  watch(EPOLL_CTL_MOD, client, client.bell_file.get(), false);
+  auto& group = *std::exchange(client.bell_group, nullptr);
+  group.unheard.push_back(std::exchange(client.bell_file, {}));
+  client.bell_paid.shrink(Resource::kFiles, 1);
+  group.paid.join(std::move(client.bell_paid));
+  if (--group.heard != 0) return;
+  // The epoll first: nobody else has that, and with it nothing of this process waits for the bells.
+  give_up(group.user, std::move(group.watch));
+  for (auto& bell : group.unheard) give_up(group.user, std::move(bell));
+  forget(group);
+}
+
+void Bells::give_up(uid_t user, os::UniqueFd file) {
+  if (asleep_)
+    removed_.emplace_back(user, std::move(file));
+  else
+    close(user, std::move(file));
+}
+
+void Bells::forget(const BellGroup& group) {
+  groups_.erase(std::find_if(groups_.begin(), groups_.end(),
+                             [&](const BellGroup& each) { return &each == &group; }));
 }
 
 void Bells::close(uid_t user, os::UniqueFd file) {
@@ -71,10 +108,11 @@ void Bells::close(uid_t user, os::UniqueFd file) {
 }
 
 // Edge-triggered: epoll reports each write once, so nobody has to read the bell.
-int Bells::watch(int operation, int watcher, int bell, bool heard) {
+int Bells::watch(int operation, const Client& client, int bell, bool heard) {
   epoll_event event{};
   event.events = heard ? static_cast<std::uint32_t>(EPOLLIN | EPOLLET) : 0;
-  return ::epoll_ctl(watcher, operation, bell, &event) == 0 ? 0 : -errno;
+  event.data.u64 = client.id;
+  return ::epoll_ctl(client.bell_group->watch.get(), operation, bell, &event) == 0 ? 0 : -errno;
 }
 
 // ---- sleeping
@@ -83,21 +121,17 @@ bool Bells::fall_asleep() {
   asleep_ = true;
   awaited_.assign(kWatches, {.fd = -1, .events = POLLIN, .revents = 0});
   awaited_[kOwn].fd = own_.get();
-  whose_.clear();
-  for (auto& [id, client] : clients_) {
-    client.page().service_asleep.store(1);
-    if (!client.bell_watch) continue;
-    awaited_.push_back({.fd = client.bell_watch.get(), .events = POLLIN, .revents = 0});
-    whose_.push_back(id);
-  }
+  for (const auto& group : groups_)
+    awaited_.push_back({.fd = group.watch.get(), .events = POLLIN, .revents = 0});
+  for (auto& [id, client] : clients_) client.page().service_asleep.store(1);
   return !any_rung();
 }
 
 void Bells::wake_up() {
   asleep_ = false;
-  for (auto& [user, file] : std::exchange(removed_, {})) close(user, std::move(file));
   for (auto& [id, client] : clients_) client.page().service_asleep.store(0);
   hear();
+  for (auto& [user, file] : std::exchange(removed_, {})) close(user, std::move(file));
 }
 
 bool Bells::any_rung() const {
@@ -115,20 +149,22 @@ void Bells::sleep(int link, Time length) {
   const timespec timeout{.tv_sec = static_cast<time_t>(length / kSecond),
                          .tv_nsec = static_cast<long>(length % kSecond)};
   awaited_[kLink].fd = link;
-  if (::ppoll(awaited_.data(), awaited_.size(), &timeout, nullptr) <= 0) return;
-  eventfd_t rings = 0;
-  if (awaited_[kOwn].revents != 0) ::eventfd_read(own_.get(), &rings);
-  for (auto at = kWatches; at < awaited_.size(); ++at) {
-    epoll_event event{};
-    if (awaited_[at].revents == 0 || ::epoll_wait(awaited_[at].fd, &event, 1, 0) != 1) continue;
-    whose_[rung_++] = whose_[at - kWatches];
-  }
+  if (::ppoll(awaited_.data(), awaited_.size(), &timeout, nullptr) <= 0)
+    for (auto& each : awaited_) each.revents = 0;
 }
 
 void Bells::hear() {
-  for (const auto whose : std::span(whose_).first(std::exchange(rung_, 0)))
-    if (auto* const from = clients_.find(whose); from != nullptr)
-      rang_in_vain(*from);  // collect_of() returns the credit if there is something new
+  eventfd_t rings = 0;
+  if (awaited_[kOwn].revents != 0) ::eventfd_read(own_.get(), &rings);
+  for (const auto& group : std::span(awaited_).subspan(kWatches)) {
+    std::array<epoll_event, BellGroup::kMost> events{};
+    if (group.revents == 0) continue;
+    const auto count = ::epoll_wait(group.fd, events.data(), static_cast<int>(events.size()), 0);
+    for (const auto& event : std::span(events).first(static_cast<std::size_t>(std::max(count, 0))))
+      // collect_of() returns the credit if there is something new.
+      if (auto* const from = clients_.find(static_cast<ClientId>(event.data.u64)); from != nullptr)
+        rang_in_vain(*from);
+  }
 }
 
 // ---- silences
@@ -136,7 +172,7 @@ void Bells::hear() {
 void Bells::rang_in_vain(Client& client) {
   if (client.leaving || !client.bell_file || !client.bell_credit.rang_in_vain(clock_.now())) return;
   silences_.store(silences() + 1, std::memory_order_relaxed);
-  watch(EPOLL_CTL_MOD, client.bell_watch.get(), client.bell_file.get(), false);
+  watch(EPOLL_CTL_MOD, client, client.bell_file.get(), false);
   silent_until_ = std::min(silent_until_, client.bell_credit.silent_until());
 }
 
@@ -147,7 +183,7 @@ void Bells::end_silences() {
     if (client.bell_credit.silent_until() <= clock_.now()) {
       STP_ASSERT(client.bell_file, "a client that was silenced has a bell");
       client.bell_credit.listen_again();
-      watch(EPOLL_CTL_MOD, client.bell_watch.get(), client.bell_file.get(), true);
+      watch(EPOLL_CTL_MOD, client, client.bell_file.get(), true);
     } else {
       silent_until_ = std::min(silent_until_, client.bell_credit.silent_until());
     }

@@ -9,11 +9,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "dpdk_port/dpdk/turn_clock.h"
+#include "libst/host/budgets.h"
 #include "libst/host/client.h"
 #include "libst/os/unique_fd.h"
 #include "stp/base/ring_queue.h"
@@ -28,11 +30,24 @@ namespace stp::host {
 // while (client.h).
 //
 // It can also have its bell watched a million times: the kernel holds the bell while a write wakes
-// all these, and whoever takes it out of an epoll waits for that, with the epoll. So each bell is
-// in an epoll of its own (the watch), where it stays: both are given to another thread, which
-// closes them (close_by()). And it can close its own descriptor of the bell, so that the Service
-// has the last one. Whoever closes that waits for each epoll that watches the bell, and a client
-// can make this last for ever.
+// all these, and whoever takes it out of an epoll waits for that, with the epoll. So it stays in
+// its epoll, unheard, when its client goes. An epoll has bells of one user (BellGroup), and when
+// all their clients have gone, it and the bells are given to another thread, which closes them
+// (close_by()). And a client can close its own descriptor of the bell, so that the Service has the
+// last one. Whoever closes that waits for each epoll that watches the bell, and a client can make
+// this last for ever.
+
+// Bells of some clients of a user, in one epoll.
+struct BellGroup {
+  static constexpr std::size_t kMost = 8;
+
+  uid_t user = 0;
+  os::UniqueFd watch;
+  std::size_t bells = 0, heard = 0;   // all that it has had; those whose clients are there
+  std::vector<os::UniqueFd> unheard;  // the others
+  Reservation paid;                   // a file for each of these
+};
+
 class Bells {
  public:
   // Throws std::system_error if the process may not have one more file.
@@ -48,8 +63,8 @@ class Bells {
   int of(Client& client, const Allowances& allow, int& out);
   // Others may still hold the bell, for example a forked child: from now on nobody hears it.
   void remove(Client& client);
-  // From now on calls `close`, which does not block, for the bell and the watch of each client that
-  // is removed.
+  // From now on calls `close`, which does not block, for the epoll and the bells of each group
+  // whose clients have all been removed.
   using Close = std::function<void(uid_t, os::UniqueFd)>;
   void close_by(Close close) { close_ = std::move(close); }
 
@@ -98,7 +113,12 @@ class Bells {
     return reason || !client.bell_credit.silent();
   }
   [[nodiscard]] bool any_rung() const;
-  static int watch(int operation, int watcher, int bell, bool heard);
+  static int watch(int operation, const Client& client, int bell, bool heard);
+  // One of that user with room for another bell; nullptr: the reason is in errno.
+  BellGroup* group_for(uid_t user);
+  int add(Client& client, BellGroup& group, const Allowances& allow);
+  void give_up(uid_t user, os::UniqueFd file);
+  void forget(const BellGroup& group);
   void close(uid_t user, os::UniqueFd file);
   void hear();
   void rang_in_vain(Client& client);
@@ -108,13 +128,12 @@ class Bells {
   port::TurnClock& clock_;
   os::UniqueFd own_;
   Close close_;  // empty: bells are closed here
-  // What a sleeping thread waits for: the own bell, the link, and from kWatches on the watches of
-  // clients, which `whose_` names. That thread alone has both while it sleeps.
+  std::list<BellGroup> groups_;
+  // What a sleeping thread waits for: the own bell, the link, and from kWatches on the groups that
+  // there were. That thread alone has it while it sleeps.
   static constexpr std::size_t kOwn = 0, kLink = 1, kWatches = 2;
-  std::vector<pollfd> awaited_;
-  std::vector<ClientId> whose_;
-  std::size_t rung_ = 0;  // so many of `whose_`, the first ones, have ended the last sleep
-  // Of clients that were removed meanwhile: a number of a file that is awaited names no other one.
+  std::vector<pollfd> awaited_{kWatches};
+  // Of groups given up meanwhile: a number of a file that is awaited names no other one.
   std::vector<std::pair<uid_t, os::UniqueFd>> removed_;
   bool asleep_ = false;
   Time silent_until_ = kNever;

@@ -159,26 +159,27 @@ Client* ClientTable::add(bool privileged) {
 
 Client* ClientTable::add(const ipc::ClientIdentity& identity, Place where, std::string& why) {
   auto payer = allow_.payer(identity.uid);
-  Reservation held, page, files;
+  Reservation held, page, files, bell;
   const auto reserve = [&](Resource resource, std::uint64_t amount, Reservation& out) {
     if (payer.account.reserve(resource, amount, out)) return true;
     why = payer.account.refusal(resource);
     errno = EDQUOT;
     return false;
   };
-  // Files: the page, the bell and its watch, and once per program its socket and its process
-  // descriptor.
+  // Files: the bell and the epoll of its group; the page, and once per program its socket and its
+  // process descriptor.
   const auto of_program = where == Place::kOwn ? 1U : 0U;
   if (where != Place::kOperator &&
       ((where == Place::kOwn && !reserve(Resource::kClients, 1, held)) ||
-       !reserve(Resource::kMappings, 1, page) ||
-       !reserve(Resource::kFiles, 3 + 2 * of_program, files)))
+       !reserve(Resource::kMappings, 1, page) || !reserve(Resource::kFiles, 2, bell) ||
+       !reserve(Resource::kFiles, 1 + 2 * of_program, files)))
     return nullptr;
   auto* const client = add(identity.uid == 0);
   if (client == nullptr) return nullptr;
   client->payer = std::move(payer);
   client->held = std::move(held);
   client->files = std::move(files);
+  client->bell_paid = std::move(bell);
   client->mapping = std::move(page);
   client->identity = identity;
   return client;

@@ -30,6 +30,7 @@
 namespace stp::host {
 
 class Bells;
+struct BellGroup;
 class Connections;
 class Endpoints;
 class Regions;
@@ -287,7 +288,8 @@ struct Client {
   // An eventfd that the client writes to wake a sleeping service. The service never reads it,
   // writes it or changes its flags. Empty for a client in this process.
   os::UniqueFd bell_file;
-  os::UniqueFd bell_watch;  // an epoll of the bell alone (bells.h)
+  BellGroup* bell_group = nullptr;  // that it is in
+  Reservation bell_paid;            // files of both
   BellCredit bell_credit;
   ipc::Doorbells::Progress rung;
   WakesDue wakes;

@@ -10,10 +10,13 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -81,8 +84,8 @@ TEST_F(Bells, NoFlagAndNoValueOfOneHoldsUpTheDaemon) {
   EXPECT_TRUE(heartbeats_go_on());
 }
 
-// To take it out of an epoll would wait for each write that wakes all who watch it.
-TEST(BellsOfClients, StayWithTheirWatchesUntilBothAreClosedElsewhere) {
+// To take one out of an epoll would wait for each write that wakes all who watch it.
+TEST(BellsOfClients, StayInTheirEpollUntilAllAreClosedElsewhere) {
   Allowances allow{nullptr, 0, 1};
   ClientTable clients{allow};
   port::TurnClock clock;
@@ -90,22 +93,65 @@ TEST(BellsOfClients, StayWithTheirWatchesUntilBothAreClosedElsewhere) {
   std::vector<os::UniqueFd> closed;
   bells.close_by([&](uid_t, os::UniqueFd file) { closed.push_back(std::move(file)); });
   for (const bool asleep : {false, true}) {
-    auto& client = *clients.add(false);
+    std::array<Client*, 2> two{clients.add(false), clients.add(false)};
     int bell = -1;
-    ASSERT_EQ(bells.of(client, allow, bell), 0);
+    for (auto* const client : two) ASSERT_EQ(bells.of(*client, allow, bell), 0);
     if (asleep) {
       ASSERT_TRUE(bells.fall_asleep());
     }
-    bells.remove(client);
+    bells.remove(*two[0]);
+    EXPECT_TRUE(closed.empty()) << "the other one is in that epoll";
+    bells.remove(*two[1]);
     if (asleep) {
       EXPECT_TRUE(closed.empty()) << "another file would get the number that the sleeper looks at";
       bells.wake_up();
     }
-    ASSERT_EQ(closed.size(), 2U);
-    epoll_event event{};
-    EXPECT_EQ(::eventfd_write(closed[1].get(), 1), 0);
-    EXPECT_EQ(::epoll_wait(closed[0].get(), &event, 1, 0), 1);
+    ASSERT_EQ(closed.size(), 3U);
+    for (const auto at : {1U, 2U}) {
+      epoll_event event{};
+      EXPECT_EQ(::epoll_ctl(closed[0].get(), EPOLL_CTL_ADD, closed[at].get(), &event), -1);
+      EXPECT_EQ(errno, EEXIST);
+    }
     closed.clear();
+  }
+}
+
+// A thread that sleeps looks at each epoll, so there are few.
+TEST(BellsOfClients, OfAUserShareEpolls) {
+  Allowances allow{nullptr, 0, 1};
+  ClientTable clients{allow};
+  port::TurnClock clock;
+  ::stp::host::Bells bells{clients, clock};
+  const auto groups = [&](uid_t user, std::size_t count) {
+    std::set<const BellGroup*> found;
+    int bell = -1;
+    for (std::size_t i = 0; i < count; ++i) {
+      auto& client = *clients.add(false);
+      client.identity.uid = user;
+      EXPECT_EQ(bells.of(client, allow, bell), 0);
+      found.insert(client.bell_group);
+    }
+    return found;
+  };
+  const auto of_one = groups(1'000, 2 * BellGroup::kMost), of_another = groups(1'001, 1);
+  EXPECT_EQ(of_one.size(), 2U);
+  EXPECT_FALSE(of_one.contains(*of_another.begin()));
+}
+
+TEST(BellsOfClients, EachEndsASleep) {
+  Allowances allow{nullptr, 0, 1};
+  ClientTable clients{allow};
+  port::TurnClock clock;
+  ::stp::host::Bells bells{clients, clock};
+  for (std::size_t i = 0; i <= BellGroup::kMost; ++i) {
+    int bell = -1;
+    ASSERT_EQ(bells.of(*clients.add(false), allow, bell), 0);
+    ASSERT_TRUE(bells.fall_asleep());
+    ASSERT_EQ(::eventfd_write(bell, 1), 0);
+    const auto begin = port::now();
+    bells.sleep(-1, 10 * kSecond);
+    EXPECT_LT(port::now() - begin, 5 * kSecond);
+    bells.wake_up();
   }
 }
 
