@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "libst/managed/operations.h"
 
+#include <algorithm>
+
 #include "stp/base/assert.h"
 
 namespace stp::managed {
@@ -109,6 +111,23 @@ void OperationList::remove(Operation& operation) {
   --size_;
   STP_ASSERT((size_ == 0) == (first_ == nullptr) && (size_ != 0 || waiting_ == nullptr),
              "a list without operations has no first one, and none that waits");
+}
+
+void OperationList::remove_oldest(std::size_t count) {
+  STP_ASSERT(count != 0 && count <= size_, "what is removed is there");
+  auto* const first = first_;
+  auto* last = first;
+  for (auto left = count;; last = last->next) {
+    STP_ASSERT(last->begun && last->id != 0, "an operation that is removed has started");
+    if (last->memory != nullptr) --last->memory->uses;
+    last->id = 0;
+    if (--left == 0) break;
+  }
+  first_ = last->next;
+  (first_ == nullptr ? last_ : first_->previous) = nullptr;
+  last->next = free_;
+  free_ = first;
+  size_ -= count;
 }
 
 void OperationList::forget() {
@@ -303,15 +322,56 @@ bool Operations::may_be_quiet(const Operation& operation) const {
   constexpr std::size_t kAtOnce = 16;
   std::array<PutDone, kAtOnce> puts;
   while (const auto count = session.sequencer.next_puts(puts))
-    for (std::size_t i = 0; i < count; ++i) on_put(session, puts[i]);
+    for (std::size_t i = 0; i < count;) {
+      const auto left = std::span(puts).first(count).subspan(i);
+      const auto plain = left.size() > 1 ? complete_oldest(left) : 0;
+      if (plain == 0) on_put(session, puts[i]);
+      i += std::max<std::size_t>(plain, 1);
+    }
 }
 
-// As on_completion(); mostly of a kPut that somebody waits for, which has few things to end.
+namespace {
+
+// A put that somebody waits for has few things to end.
+bool is_plain(const Operation& operation) {
+  return operation.kind == Kind::kPut && (operation.flags & STM_QUIET) == 0;
+}
+
+}  // namespace
+
+// As many of `puts` as are those of the oldest operations, and plain. Returns how many.
+std::size_t Operations::complete_oldest(std::span<const PutDone> puts) {
+  std::size_t count = 0;
+  auto* operation = list_.oldest();
+  for (const auto& put : puts) {
+    if (operation == nullptr || operation->id != put.context || put.status != 0 ||
+        !is_plain(*operation))
+      break;
+    operation = OperationList::next(*operation);
+    ++count;
+  }
+  if (count == 0) return 0;
+  for (auto left = puts.first(count); !left.empty();) {
+    const auto events = reports_.complete(left.size());
+    operation = list_.oldest();
+    for (std::size_t i = 0; i < events.size(); ++i, operation = OperationList::next(*operation)) {
+      STP_ASSERT(operation->remote_uses != nullptr && *operation->remote_uses > 0,
+                 "the peer's region is in use by what completes");
+      --*operation->remote_uses;
+      reports_.fill_in(events[i], STM_PUT, 0, operation->context);
+      events[i].length = left[i].length;
+    }
+    list_.remove_oldest(events.size());
+    left = left.subspan(events.size());
+  }
+  return count;
+}
+
+// As on_completion().
 void Operations::on_put(Session& session, const PutDone& put) {
   auto* const operation = list_.find(put.context);
   if (operation == nullptr) return;
-  const bool is_plain = operation->kind == Kind::kPut && (operation->flags & STM_QUIET) == 0;
-  if (put.status != 0 || !is_plain) return complete_other(session, *operation, put);
+  if (put.status != 0 || !is_plain(*operation)) return complete_other(session, *operation, put);
   STP_ASSERT(operation->remote_uses != nullptr && *operation->remote_uses > 0,
              "the peer's region is in use by what completes");
   --*operation->remote_uses;

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "libst/include/stp/managed.h"
@@ -103,6 +104,8 @@ class OperationList {
     return add();
   }
   void remove(Operation& operation);
+  // The first `count`, which have started.
+  void remove_oldest(std::size_t count);
   // nullptr: the operation is complete.
   [[nodiscard]] Operation* find(std::uint64_t id) const {
     const auto place = id % kPlaces;
@@ -269,6 +272,7 @@ class Operations {
   int begin_write(Session& session, Operation& operation);
   int begin_remote(Session& session, Operation& operation);
   int access(Session& session, const Operation& operation, const RemoteRegion& region);
+  std::size_t complete_oldest(std::span<const PutDone> puts);
   void on_put(Session& session, const PutDone& put);
   void complete_other(Session& session, const Operation& operation, const PutDone& put);
   [[nodiscard]] bool goes_by_ring(const Session& session, std::uint64_t length) const;

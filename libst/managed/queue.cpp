@@ -13,16 +13,27 @@
 
 namespace stp::managed {
 
-// Somebody may wait for the event that has just come.
-[[gnu::noinline]] void Queue::tell() {
-  if (fd_ && events_.size() == 1) ::eventfd_write(fd_.get(), 1);
+// Somebody may wait for the events that have just come.
+[[gnu::noinline]] void Queue::tell(bool was_empty) {
+  if (fd_ && was_empty) ::eventfd_write(fd_.get(), 1);
   if (waiters != 0) domain_->wake_waiters();
+}
+
+[[gnu::noinline]] void Queue::copy_first(stm_event_t* events, std::size_t count) const {
+  for (std::size_t next = 0; next != count;) {
+    const auto row = events_.row(next, count - next);
+    events = std::copy(row.begin(), row.end(), events);
+    next += row.size();
+  }
 }
 
 int Queue::take(stm_event_t* events, int max) {
   const auto count = std::min(events_.size(), static_cast<std::size_t>(std::max(max, 0)));
   if (count == 0) return 0;
-  for (std::size_t i = 0; i < count; ++i) events[i] = events_[i];
+  if (count == 1)
+    events[0] = events_.front();
+  else
+    copy_first(events, count);
   events_.pop_front(count);
   domain_->mutex().is_held();
   domain_->places_freed();
@@ -60,15 +71,6 @@ void Reports::close() {
   const auto context = outlets_.context;
   outlets_ = {};
   outlets_.context = context;
-}
-
-stm_event_t Reports::event(std::uint32_t kind, int status, std::uint64_t context) const {
-  stm_event_t event{};
-  event.kind = kind;
-  event.status = status;
-  event.context = context;
-  event.connection = reinterpret_cast<stm_connection_t>(handle_);
-  return event;
 }
 
 void Reports::tell(std::uint32_t kind, int status) {

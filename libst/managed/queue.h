@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <memory>
+#include <span>
 
 #include "libst/client/backend.h"
 #include "libst/client/handle_table.h"
@@ -48,10 +49,16 @@ class Queue {
     STP_ASSERT(reserved_ > 0, "an event has a place that was reserved");
     --reserved_;
     auto& event = events_.place();
-    STP_ASSERT(events_.size() + reserved_ <= capacity_, "a queue holds no more than it may");
-    if (fd_ || waiters != 0) [[unlikely]]
-      tell();
+    has_pushed(1);
     return event;
+  }
+  // The same of up to `most`, which is not 0, as many as stand in a row.
+  std::span<stm_event_t> push(std::size_t most) {
+    STP_ASSERT(reserved_ >= most, "each event has a place that was reserved");
+    const auto row = events_.places(most);
+    reserved_ -= row.size();
+    has_pushed(row.size());
+    return row;
   }
   // Takes at most `max` events.
   int take(stm_event_t* events, int max);
@@ -79,7 +86,14 @@ class Queue {
   unsigned waiters = 0;  // threads in stm_queue_wait
 
  private:
-  void tell();
+  // The last ones are new.
+  void has_pushed(std::size_t count) {
+    STP_ASSERT(events_.size() + reserved_ <= capacity_, "a queue holds no more than it may");
+    if (fd_ || waiters != 0) [[unlikely]]
+      tell(events_.size() == count);
+  }
+  void tell(bool was_empty);
+  void copy_first(stm_event_t* events, std::size_t count) const;
 
   const std::shared_ptr<Domain> domain_;
   std::size_t capacity_, reserved_ = 0;
@@ -130,6 +144,12 @@ class QueueUse {
     STP_ASSERT(held_ > 0, "who pushes an event holds a place for it");
     --held_;
     return queue_->push();
+  }
+  std::span<stm_event_t> push(std::size_t most) {
+    STP_ASSERT(held_ >= most, "who pushes events holds places for them");
+    const auto row = queue_->push(most);
+    held_ -= row.size();
+    return row;
   }
   [[nodiscard]] std::size_t held() const { return held_; }
   [[nodiscard]] bool has_plenty() const { return queue_->has_plenty(); }
@@ -204,7 +224,19 @@ class Reports {
   void set_handle(client::Handle handle) { handle_ = handle; }
   [[nodiscard]] client::Handle handle() const { return handle_; }
 
-  [[nodiscard]] stm_event_t event(std::uint32_t kind, int status, std::uint64_t context) const;
+  [[nodiscard]] stm_event_t event(std::uint32_t kind, int status, std::uint64_t context) const {
+    stm_event_t event;
+    fill_in(event, kind, status, context);
+    return event;
+  }
+  // The same where it stays.
+  void fill_in(stm_event_t& event, std::uint32_t kind, int status, std::uint64_t context) const {
+    event = {};
+    event.kind = kind;
+    event.status = status;
+    event.context = context;
+    event.connection = reinterpret_cast<stm_connection_t>(handle_);
+  }
   // An event of the connection itself.
   [[nodiscard]] stm_event_t event(std::uint32_t kind, int status = 0) const {
     return event(kind, status, outlets_.context);
@@ -213,14 +245,12 @@ class Reports {
   void tell(std::uint32_t kind, int status);
   // Reports that an operation is complete. What is returned may be filled in further.
   stm_event_t& complete(std::uint32_t kind, int status, std::uint64_t context) {
-    auto& event = outlets_.sends.push();
-    event = {};
-    event.kind = kind;
-    event.status = status;
-    event.context = context;
-    event.connection = reinterpret_cast<stm_connection_t>(handle_);
-    return event;
+    auto& told = outlets_.sends.push();
+    fill_in(told, kind, status, context);
+    return told;
   }
+  // The same of up to `most`, which is not 0, to be filled in.
+  std::span<stm_event_t> complete(std::size_t most) { return outlets_.sends.push(most); }
   // Frees the place of an operation that completes without an event.
   void release_send();
 

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <memory>
 #include <new>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -104,6 +105,20 @@ class RingQueue {
   T& place() {
     if (size_ == capacity_) grow();
     return (*this)[size_++];
+  }
+  // The same of up to `most`, which is not 0: as many as stand in a row, at least one.
+  std::span<T> places(std::size_t most) {
+    if (size_ == capacity_) grow();
+    const auto at = (first_ + size_) & mask();
+    const auto count = std::min<std::size_t>({most, capacity_ - size_, capacity_ - at});
+    size_ += static_cast<std::uint32_t>(count);
+    return {places_ + at, count};
+  }
+  // Up to `most` from that one on: as many as stand in a row.
+  [[nodiscard]] std::span<const T> row(std::size_t index, std::size_t most) const {
+    STP_ASSERT(index < size_, "an index lies within the queue");
+    const auto at = (first_ + index) & mask();
+    return {places_ + at, std::min<std::size_t>({most, size_ - index, capacity_ - at})};
   }
   // A queue that gets empty begins again with its first place: one that never holds many elements
   // uses the same few cache lines all the time.

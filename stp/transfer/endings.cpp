@@ -22,6 +22,22 @@ Completion& Completions::add(Completion::Kind kind, Context context, int status,
   return c;
 }
 
+void Completions::add_puts(std::span<const PutDone> puts) {
+  if (!ready_.empty()) {
+    for (const auto& put : puts) fill_in(put, ready_.place());
+    return;
+  }
+  if (!puts.empty() && !first_.is_ready && !has_more_puts()) {
+    add_put(puts[0].context, puts[0].status, puts[0].length);
+    puts = puts.subspan(1);
+  }
+  while (!puts.empty()) {
+    const auto row = more_puts().places(puts.size());
+    std::copy_n(puts.begin(), row.size(), row.begin());
+    puts = puts.subspan(row.size());
+  }
+}
+
 void Completions::add_once_taken(const Completion& completion) {
   STP_ASSERT(held_.empty() || held_.back().first <= outbox_.last_number(),
              "completions are held in order");
@@ -34,17 +50,24 @@ void Completions::release(std::uint64_t before) {
     add(held_.front().second);
 }
 
+[[gnu::noinline]] std::size_t Completions::next_more_puts(std::span<PutDone> out) {
+  std::size_t count = 0;
+  while (has_more_puts() && count < out.size()) {
+    const auto row = more_->row(0, out.size() - count);
+    std::copy_n(row.begin(), row.size(), out.begin() + static_cast<std::ptrdiff_t>(count));
+    more_->pop_front(row.size());
+    count += row.size();
+  }
+  return count;
+}
+
 std::size_t Completions::next_puts(std::span<PutDone> out) {
   std::size_t count = 0;
   if (first_.is_ready && !out.empty()) {
     first_.is_ready = false;
     out[count++] = {first_.context, first_.length, first_.status};
   }
-  if (!has_more_puts()) return count;
-  const auto taken = std::min(out.size() - count, more_->size());
-  for (std::size_t i = 0; i < taken; ++i) out[count + i] = (*more_)[i];
-  more_->pop_front(taken);
-  return count + taken;
+  return has_more_puts() ? count + next_more_puts(out.subspan(count)) : count;
 }
 
 bool Completions::next(Completion& out) {

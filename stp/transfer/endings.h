@@ -38,6 +38,8 @@ class Completions {
     else
       first_ = {context, length, status, true};
   }
+  // The same of puts that complete together.
+  void add_puts(std::span<const PutDone> puts);
   // Ready once the Node has taken all requests added so far.
   void add_once_taken(const Completion& completion);
   // Call after the Node has taken requests.
@@ -77,6 +79,7 @@ class Completions {
     c.request = c.tag = c.message = 0;
     c.offset = 0;
   }
+  std::size_t next_more_puts(std::span<PutDone> out);
   void release(std::uint64_t before);
 
   const Outbox& outbox_;

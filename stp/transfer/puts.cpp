@@ -2,6 +2,7 @@
 #include "stp/transfer/puts.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -193,9 +194,14 @@ void Puts::confirm() {
 }
 
 // The put of which it is the last Block is complete.
-inline void Puts::tell(const Block& block, int status) {
+inline PutDone Puts::done_of(const Block& block, int status) {
   if (block.cancelled) status = -ECANCELED;
-  completions_.add_put(block.context, status, status == 0 ? block.total : 0);
+  return {block.context, status == 0 ? block.total : 0, status};
+}
+
+inline void Puts::tell(const Block& block, int status) {
+  const auto done = done_of(block, status);
+  completions_.add_put(done.context, done.status, done.length);
 }
 
 // B_seq is the first incomplete Block of the region, whatever B_num says.
@@ -234,12 +240,27 @@ void Puts::arrived(std::uint32_t r_id, std::uint32_t b_seq) {
   if (done != 0 && done <= found->sent) complete(*found, done);
 }
 
+void Puts::tell_of_first(const Stream& stream, std::uint32_t blocks) {
+  constexpr std::size_t kAtOnce = 16;
+  std::array<PutDone, kAtOnce> done;
+  std::size_t count = 0;
+  for (std::uint32_t next = 0; next != blocks;) {
+    const auto row = stream.blocks.row(next, std::min<std::size_t>(blocks - next, kAtOnce));
+    for (const auto& block : row)
+      if (block.last) done[count++] = done_of(block, 0);
+    completions_.add_puts({done.data(), std::exchange(count, 0)});
+    next += static_cast<std::uint32_t>(row.size());
+  }
+}
+
 // The first `blocks` Blocks have arrived.
 void Puts::complete(Stream& stream, std::uint32_t blocks) {
   stream.b_seq += blocks;
   stream.sent -= blocks;
-  for (std::uint32_t i = 0; i < blocks; ++i)
-    if (const auto& block = stream.blocks[i]; block.last) tell(block, 0);
+  if (blocks > 1)
+    tell_of_first(stream, blocks);
+  else if (const auto& block = stream.blocks.front(); block.last)
+    tell(block, 0);
   stream.blocks.pop_front(blocks);
   stream.unasked.blocks = std::min(stream.unasked.blocks, stream.sent);
   stream.asks = false;  // it asked about a Block that is complete now

@@ -132,6 +132,8 @@ class alignas(kCacheLine) Puts {
   void on_progress(Stream& stream, const wire::RequestStateResponse& rsr);
   void complete(Stream& stream, std::uint32_t blocks);
   void abandon(Stream& stream, int status);
+  void tell_of_first(const Stream& stream, std::uint32_t blocks);
+  static PutDone done_of(const Block& block, int status);
   void tell(const Block& block, int status);
 
   const SequencerConfig& config_;  // each Put needs this and what follows, in one cache line

@@ -426,6 +426,42 @@ TEST_F(PostedOperations, WhatIsLongerThanThePeersRingAllowsNeverBeginsAtOnce) {
   EXPECT_EQ(operations.send_at_once(*a.session, {.parts = {&part, 1}}, 0), 0);
 }
 
+// Those of the oldest operations in one step, others one by one.
+TEST_F(PostedOperations, PutsThatCompleteTogetherHaveTheirEventsInTheirOrder) {
+  open_region();
+  const auto* const region = regions.find(a.session->sequencer, kKey);
+  const auto is_quiet = [](std::uint64_t context) { return context % 9 == 4; };
+  std::uint64_t begun = 0;
+  std::uint32_t arrived = 0, told = 0;
+  for (std::uint32_t round = 1; round <= 30; ++round) {
+    for (; begun < arrived + kPlaces - 2; ++begun)
+      post(operation(Kind::kPut, begun, is_quiet(begun) ? STM_QUIET : 0));
+    take(a);
+    const auto count = round % static_cast<std::uint32_t>(kPlaces - 2) + 1;
+    a.session->sequencer.puts_arrived(region->region, arrived += count);
+    operations.complete_puts(*a.session);
+    for (; told < arrived; ++told)
+      if (!is_quiet(told)) expect_event(STM_PUT, told, 0);
+    EXPECT_EQ(a.event().kind, 0U);
+    EXPECT_EQ(operations.size(), begun - arrived);
+    EXPECT_EQ(region->operations, begun - arrived);
+    EXPECT_EQ(a.memory->uses, begun - arrived);
+  }
+}
+
+TEST_F(PostedOperations, APutThatWasPostedBeforeThoseThatCompleteStays) {
+  open_region();
+  const auto* const region = regions.find(a.session->sequencer, kKey);
+  post(operation(Kind::kGet, 0));
+  for (std::uint64_t context = 1; context <= 3; ++context) post(operation(Kind::kPut, context));
+  take(a);
+  a.session->sequencer.puts_arrived(region->region, 3);
+  operations.complete_puts(*a.session);
+  for (std::uint64_t context = 1; context <= 3; ++context) expect_event(STM_PUT, context, 0);
+  EXPECT_EQ(operations.size(), 1U);
+  EXPECT_NE(operations.find(0), nullptr);
+}
+
 TEST_F(PostedOperations, AQuietOneCompletesWithoutAnEvent) {
   open_region();
   post(operation(Kind::kPut, 1, STM_QUIET));

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -54,6 +55,30 @@ TEST(RingQueue, one_that_gets_empty_begins_with_the_same_place_again) {
     queue.pop_front();
     queue.push_back(i);
     ASSERT_EQ(&queue.front(), place) << i;
+  }
+}
+
+TEST(RingQueue, elements_in_a_row_are_appended_and_read_together) {
+  RingQueue<int> queue;
+  std::deque<int> expected;
+  for (int next = 0, round = 1; round < 200; ++round) {
+    for (std::size_t left = static_cast<std::size_t>(round % 11); left != 0;) {
+      const auto row = queue.places(left);
+      ASSERT_GE(row.size(), 1U);
+      ASSERT_LE(row.size(), left);
+      for (int& place : row) expected.push_back(place = next++);
+      left -= row.size();
+    }
+    ASSERT_EQ(queue.size(), expected.size());
+    for (std::size_t at = 0; at < expected.size();) {
+      const auto row = queue.row(at, 5);
+      ASSERT_GE(row.size(), 1U);
+      ASSERT_LE(row.size(), 5U);
+      for (const int value : row) ASSERT_EQ(value, expected[at++]);
+    }
+    const auto gone = std::min<std::size_t>(expected.size(), static_cast<std::size_t>(round % 10));
+    queue.pop_front(gone);
+    expected.erase(expected.begin(), expected.begin() + static_cast<std::ptrdiff_t>(gone));
   }
 }
 
