@@ -88,9 +88,9 @@ std::optional<Message> Matching::take_message(const Receive& receive) {
   return taken;
 }
 
-Message* Matching::in_buffer(const Source& from, const Address& source) {
-  auto* const tagged = early_tagged_.in_buffer(from, source);
-  return tagged != nullptr ? tagged : early_.in_buffer(from, source);
+Message* Matching::take_from_buffer(const Source& from, const Address& source) {
+  auto* const tagged = early_tagged_.take_from_buffer(from, source);
+  return tagged != nullptr ? tagged : early_.take_from_buffer(from, source);
 }
 
 Receive& Matching::add_place(bool tagged) {
@@ -182,6 +182,7 @@ void Matching::drop(const Source& from) {
 
 void Early::add(Message&& message) {
   const auto at = all_.emplace_hint(all_.end(), next_++, std::move(message));
+  if (at->second.buffer != nullptr) buffered_.emplace(at->second.source, at->first);
   if (indexed_) return index(*at);
   if (all_.size() <= kFew) return;
   for (const auto& each : all_) index(each);
@@ -195,6 +196,7 @@ void Early::index(const All::value_type& entry) {
 }
 
 void Early::erase(All::iterator at) {
+  if (at->second.buffer != nullptr) buffered_.erase({at->second.source, at->first});
   if (indexed_) {
     tags_.erase({tag_of(at->second), at->first});
     sources_.erase({at->second.source, tag_of(at->second), at->first});
@@ -207,6 +209,7 @@ void Early::clear() {
   all_.clear();
   tags_.clear();
   sources_.clear();
+  buffered_.clear();
   indexed_ = false;
 }
 
@@ -269,13 +272,15 @@ Early::Looked& Early::looked_at(const Receive& receive) {
   return looked_[replaced_++ % looked_.size()] = {.tag = tag, .ignore = receive.ignore};
 }
 
-Message* Early::in_buffer(const Source& from, const Address& source) {
-  Message* found = nullptr;
-  of(from, source, [&](Message& each) {
-    if (each.buffer != nullptr) found = &each;
-    return false;
-  });
-  return found;
+Message* Early::take_from_buffer(const Source& from, const Address& source) {
+  for (auto at = buffered_.lower_bound({source, 0}); at != buffered_.end() && at->first == source;
+       ++at) {
+    auto& message = all_.find(at->second)->second;
+    if (message.from != &from) continue;
+    buffered_.erase(at);
+    return &message;
+  }
+  return nullptr;
 }
 
 Early::All::iterator Early::first_of(const Address& source) {

@@ -109,14 +109,18 @@ class Early {
   [[nodiscard]] const Message* find(const Receive& receive);
   std::optional<Message> take(const Receive& receive);
   // One of that connection, whose peer has that address, that has a buffer of it; nullptr: none.
-  [[nodiscard]] Message* in_buffer(const Source& from, const Address& source);
+  // The caller copies it out of there at once.
+  [[nodiscard]] Message* take_from_buffer(const Source& from, const Address& source);
   // Shows `look` those of that connection. True: the message waits no more.
   template <class Look>
   void of(const Source& from, const Address& source, Look look) {
     for (auto at = first_of(source); at != all_.end();) {
       const auto here = at;
       at = next_of(source, at);
-      if (here->second.from == &from && look(here->second)) erase(here);
+      if (here->second.from != &from) continue;
+      const auto gone = look(here->second);
+      if (gone || here->second.buffer == nullptr) buffered_.erase({source, here->first});
+      if (gone) erase(here);
     }
   }
   void clear();
@@ -150,6 +154,7 @@ class Early {
   bool indexed_ = false;  // the following have all of them
   std::set<std::pair<std::uint64_t, Number>> tags_;
   std::set<std::tuple<Address, std::uint64_t, Number>> sources_;
+  std::set<std::pair<Address, Number>> buffered_;  // those that have a buffer: indexed or not
   std::array<Looked, 8> looked_{};
   std::size_t replaced_ = 0;  // of those
 };
@@ -183,9 +188,8 @@ class Matching {
   [[nodiscard]] const Message* find_message(const Receive& receive) {
     return messages_for(receive.tagged).find(receive);
   }
-  // A message of that connection, whose peer has that address, that has a buffer of it; nullptr:
-  // none.
-  [[nodiscard]] Message* in_buffer(const Source& from, const Address& source);
+  // As those of Early.
+  [[nodiscard]] Message* take_from_buffer(const Source& from, const Address& source);
 
   void add(Receive&& receive) { add_place(receive.tagged) = std::move(receive); }
   // The place of a new last receive, with what an earlier one has left there.

@@ -443,7 +443,7 @@ void Incoming::wait_for_host() {
 // nothing more of the peer arrives. What is held is not among them.
 void Incoming::keep_more() {
   while (may_keep() && in_use_ > held_.size()) {
-    auto* const message = endpoint_.matching().in_buffer(*this, source_);
+    auto* const message = endpoint_.matching().take_from_buffer(*this, source_);
     if (message == nullptr) break;
     auto& buffer = *message->buffer;
     copy_out(*message);
