@@ -434,6 +434,75 @@ TEST(FavoredPeer, IsNoneWhoseMuchAtATimeIsAnswered) {
   EXPECT_EQ(counter(*pair.b.port, "udp_rx_joined"), 2U * kEnough * kFrames);
 }
 
+// One long transfer, and the lone datagrams that answer it.
+class FavoredPeerOfLongTransfers : public ::testing::Test {
+ protected:
+  static constexpr unsigned kFrames = 7;
+  static constexpr std::size_t kLength = kHead + 8'192;
+  void SetUp() override {
+    if (pair_.a.port->info().driver.find("gro") == std::string::npos ||
+        pair_.a.port->info().driver.find("segment") == std::string::npos)
+      GTEST_SKIP() << "the kernel joins nothing, or cuts nothing apart";
+  }
+  void send_burst(std::size_t length) {
+    for (unsigned i = 0; i < kFrames; ++i, ++sent_)
+      pair_.a.engine.send(frame_of(kData, pair_.b_at_a, pair_.a.mac(), length, sent_));
+    ASSERT_TRUE(pair_.turn_until([&] { return pair_.b.engine.received.size() >= sent_; }));
+  }
+  void answer() {
+    pair_.b.engine.send(frame_of(kAnswer, pair_.a_at_b, pair_.b.mac(), 100, answers_++));
+    ASSERT_TRUE(pair_.turn_until([&] { return pair_.a.engine.received.size() >= answers_; }));
+  }
+  // So often that who gets that is favored.
+  void send_enough(std::size_t length) {
+    for (unsigned i = 0; i < kEnough + 8; ++i) ASSERT_NO_FATAL_FAILURE(send_burst(length));
+  }
+  void expect_all_whole(std::size_t length) {
+    ASSERT_EQ(pair_.b.engine.received.size(), sent_);
+    for (unsigned i = 0; i < sent_; ++i)
+      ASSERT_EQ(pair_.b.engine.received[i], frame_of(kData, pair_.b.mac(), pair_.a_at_b, length, i))
+          << i;
+  }
+
+  FavoredPair pair_{"127.0.0.1", ",mtu=9000"};
+  unsigned sent_ = 0, answers_ = 0;
+};
+
+TEST_F(FavoredPeerOfLongTransfers, GetsThemByItsSocketAndAnswersThere) {
+  ASSERT_NO_FATAL_FAILURE(send_enough(kLength));
+  const auto before = FavoredPair::favored(pair_.a);
+  EXPECT_GT(before, 0U);
+  pair_.settle();
+  ASSERT_NO_FATAL_FAILURE(answer());
+  ASSERT_NO_FATAL_FAILURE(send_burst(kLength));
+  EXPECT_EQ(FavoredPair::favored(pair_.a), before + kFrames);
+  EXPECT_LT(socket_of(*pair_.b.port, Connected::kToSomebody), 0) << "whose data are joined";
+  ASSERT_NO_FATAL_FAILURE(expect_all_whole(kLength));
+}
+
+TEST_F(FavoredPeerOfLongTransfers, LosesNothingWhereItsSocketFails) {
+  ASSERT_NO_FATAL_FAILURE(send_enough(kLength));
+  const int fd = socket_of(*pair_.a.port, Connected::kToSomebody);
+  ASSERT_GE(fd, 0);
+  ASSERT_EQ(::shutdown(fd, SHUT_WR), 0);
+  const auto before = FavoredPair::favored(pair_.a);
+  ASSERT_NO_FATAL_FAILURE(send_burst(kLength));
+  EXPECT_EQ(FavoredPair::favored(pair_.a), before);
+  ASSERT_NO_FATAL_FAILURE(expect_all_whole(kLength));
+}
+
+TEST_F(FavoredPeerOfLongTransfers, IsNoneThatGetsAFewAtATime) {
+  ASSERT_NO_FATAL_FAILURE(send_enough(kHead + 4'096));
+  EXPECT_EQ(FavoredPair::favored(pair_.a), 0U);
+}
+
+// As programs send that wait after each few messages.
+TEST_F(FavoredPeerOfLongTransfers, IsNoneWhoseFullCallsAreFewInARow) {
+  for (unsigned i = 0; i < 3 * kEnough; ++i)
+    ASSERT_NO_FATAL_FAILURE(send_burst(i % 4 == 3 ? kHead + 100 : kLength));
+  EXPECT_EQ(FavoredPair::favored(pair_.a), 0U);
+}
+
 TEST(FavoredPeer, ThatEndsIsToldOfAndFoundAgain) {
   FavoredPair pair;
   ASSERT_NO_FATAL_FAILURE(pair.favor());

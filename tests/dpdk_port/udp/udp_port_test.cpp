@@ -138,6 +138,27 @@ TEST(UdpPort, DatagramsFillTheCallsThatSendThem) {
   }
 }
 
+// A look for answers after each call or two would take a twentieth of the time. But a turn sends a
+// MiB at most, and of what is short 128 frames.
+TEST(UdpPort, ATurnGoesOnWhileEachBurstFillsACall) {
+  constexpr unsigned kMany = 2'200;
+  struct Way {
+    std::size_t payload;
+    unsigned least, most;
+  };
+  for (const Way& way : {Way{1'024, 976, 1'037}, Way{64, 128, 128}}) {
+    UdpPair pair("127.0.0.1", ",mtu=1500");
+    if (pair.a.port->info().driver.find("segment") == std::string::npos)
+      GTEST_SKIP() << "this kernel does not segment";
+    for (unsigned i = 0; i < kMany; ++i)
+      pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), kHead + way.payload, i));
+    pair.a.turn();  // shows how many fit
+    const unsigned moved = pair.a.turn();
+    EXPECT_GE(moved, way.least) << way.payload;
+    EXPECT_LE(moved, way.most) << way.payload;
+  }
+}
+
 // A put of 4 KiB, and the short message that tells of it, sixty times: what leaves in one call has
 // one length.
 TEST(UdpPort, DataOfTwoRegionsLeavesInFewCallsEachInItsOrder) {
