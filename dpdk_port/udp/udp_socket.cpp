@@ -679,6 +679,13 @@ void UdpSocket::count_too_long(std::size_t bytes, Time now) {
       now, bytes);
 }
 
+// "": that is not the cause.
+std::string UdpSocket::confined_to_host(const InternetAddress& to, int error) const {
+  if (error == EPERM || error == EACCES || !address_.is_loopback() || to.is_loopback()) return "";
+  return ": the link is at " + host_of(address_) +
+         ", which other hosts do not reach: name another address of this host, or none (udp:)";
+}
+
 void UdpSocket::count_refused(std::size_t datagrams, const InternetAddress& to, int error,
                               Time now) {
   errors_->refused += datagrams;
@@ -687,6 +694,10 @@ void UdpSocket::count_refused(std::size_t datagrams, const InternetAddress& to, 
   if (error == EACCES)
     text += ": a route forbids it" + look_at_route(to) +
             (to.ipv4() ? ", or it is the address of all hosts of a network" : "");
+  if (const auto why = confined_to_host(to, error); !why.empty()) {
+    text += why;
+    error = 0;
+  }
   if (error == ENETUNREACH) text += ": no route leads there (ip route)";
   if (error == EHOSTUNREACH) text += unanswered(to);
   if (error == EADDRNOTAVAIL)

@@ -179,6 +179,7 @@ class UdpSocket {
     troubles_.heard(from, now, answers);
   }
   void count_too_long(std::size_t bytes, Time now);
+  [[nodiscard]] std::string confined_to_host(const InternetAddress& to, int error) const;
   void count_refused(std::size_t datagrams, const InternetAddress& to, int error, Time now);
   void tell_lost(const InternetAddress& to, int error, Time now);
   void count_failed(int error, Time now);

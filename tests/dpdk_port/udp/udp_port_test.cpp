@@ -532,6 +532,13 @@ TEST(UdpPort, WhatThisHostItselfForbidsIsRefusedAndToldApart) {
   EXPECT_EQ(counter(*pair.a.port, "udp_report_floods"), 0U);
   EXPECT_NE(pair.a.port->trouble().find("cannot send to 127.255.255.255"), std::string::npos)
       << pair.a.port->trouble();
+  const auto another_host = *parse_internet_address("192.0.2.1");
+  const MacAddr beyond = pair.a.port->find_station(another_host, now()).value();
+  pair.a.engine.send(frame_of(kData, beyond, pair.a.mac(), 100, 1));
+  ASSERT_TRUE(pair.turn_until([&] { return counter(*pair.a.port, "udp_tx_refused") == 4U; }));
+  EXPECT_NE(pair.a.port->trouble().find(": the link is at 127.0.0.1, which other hosts do not"),
+            std::string::npos)
+      << pair.a.port->trouble();
 }
 
 // The kernel tells of an error in place of what a later call would have done.
