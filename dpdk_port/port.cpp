@@ -7,6 +7,7 @@
 #include "dpdk_port/link/cpus.h"
 #include "dpdk_port/link/interfaces.h"
 #include "dpdk_port/link_port.h"
+#include "stp/base/caught.h"
 
 namespace stp::port {
 namespace {
@@ -44,7 +45,7 @@ std::vector<std::unique_ptr<Port>> Port::open_shards(const LinkConfig& config,
   if (ports.empty()) error.text = "link '" + config.text + "': " + error.text;
   return {std::make_move_iterator(ports.begin()), std::make_move_iterator(ports.end())};
 } catch (const std::exception& failure) {
-  error.text = "link '" + config.text + "': " + failure.what();
+  error.text = "link '" + config.text + "': " + what_of(failure);
   return {};
 }
 

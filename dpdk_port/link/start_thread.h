@@ -17,9 +17,8 @@ namespace stp {
 
 class NoThread : public std::system_error {
  public:
-  explicit NoThread(std::error_code code)
-      : std::system_error(code), cause_(kCause + why_no_stack()) {
-    if (cause_ != kCause) remedy_ = "raise that, or lower the size of stacks (ulimit -s)";
+  explicit NoThread(std::error_code code) : std::system_error(code) {
+    look_for_room();
     text_ = cause_ + ": " + remedy_;
   }
   [[nodiscard]] const char* what() const noexcept override { return text_.c_str(); }
@@ -36,22 +35,22 @@ class NoThread : public std::system_error {
   static constexpr auto kCause = "no thread can be started";
 
   // The kernel's reason is lost: pthread_create() tells the same where there is no room for the
-  // stack as where there are too many threads. "": there is room.
-  static std::string why_no_stack() {
+  // stack as where there are too many threads.
+  void look_for_room() {
     const auto size = size_of_stack();
     auto* const stack =
         ::mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
     const bool is_mapped = stack != MAP_FAILED;
     const bool fits = is_mapped && ::mprotect(stack, size, PROT_READ | PROT_WRITE) == 0;
     if (is_mapped) ::munmap(stack, size);
-    if (fits) return {};
+    if (fits) return;
     rlimit limit{};
     const bool is_limited = ::getrlimit(is_mapped ? RLIMIT_DATA : RLIMIT_AS, &limit) == 0 &&
                             limit.rlim_cur != RLIM_INFINITY;
-    return ", because its stack of " + in_kib(size) + " does not fit into " +
-           (is_limited
-                ? (is_mapped ? "ulimit -d, " : "ulimit -v, ") + in_kib(limit.rlim_cur) + " in all"
-                : "memory");
+    const std::string name = is_mapped ? "ulimit -d" : "ulimit -v";
+    cause_ += ", because its stack of " + in_kib(size) + " does not fit into " +
+              (is_limited ? name + ", " + in_kib(limit.rlim_cur) + " in all" : "memory");
+    remedy_ = (is_limited ? "raise " + name + ", or " : "") + "lower ulimit -s";
   }
   static std::size_t size_of_stack() {
     pthread_attr_t usual;
@@ -63,7 +62,7 @@ class NoThread : public std::system_error {
   }
   static std::string in_kib(std::size_t bytes) { return std::to_string(bytes >> 10) + " KiB"; }
 
-  std::string cause_, remedy_ = kRemedy, text_;
+  std::string cause_ = kCause, remedy_ = kRemedy, text_;
 };
 
 // As std::thread(work...), but throws NoThread.

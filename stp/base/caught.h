@@ -3,10 +3,19 @@
 #pragma once
 
 #include <cerrno>
+#include <exception>
 #include <new>
 #include <system_error>
 
 namespace stp {
+
+inline constexpr const char* kNoMemoryLeft =
+    "no memory is left: see ulimit -v, MemoryMax of the unit, and what else runs here";
+
+// What people are told of an exception.
+inline const char* what_of(const std::exception& failure) {
+  return dynamic_cast<const std::bad_alloc*>(&failure) == nullptr ? failure.what() : kNoMemoryLeft;
+}
 
 // What `call` returns; or, if it throws, what `failed` makes of an errno.
 template <typename Call, typename Failed>

@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "dpdk_port/link/start_thread.h"
+#include "stp/base/caught.h"
 #include "tools/files/note.h"
 
 namespace stp::files {
@@ -25,7 +26,8 @@ LinkFailure link_failure(int result) {
   if (result == -EINVAL) throw WrongUsage(st_strerror(result));
   const std::string why = st_strerror(result);
   const auto text = "cannot open the link: " + why;
-  if (NoThread::has_said(why)) return LinkFailure(text);  // it has a remedy
+  // These have a remedy.
+  if (NoThread::has_said(why) || why.ends_with(kNoMemoryLeft)) return LinkFailure(text);
   // The link may say that with another error, because it is not there.
   if (result == -EMFILE || why.find(std::strerror(EMFILE)) != std::string::npos)
     return LinkFailure(text + "; raise ulimit -n");

@@ -17,6 +17,7 @@
 
 #include "dpdk_port/link/start_thread.h"
 #include "libst/ipc/link_choice.h"
+#include "stp/base/caught.h"
 #include "stp/base/printable.h"
 #include "tools/cli/app.h"
 #include "tools/cli/say.h"
@@ -473,7 +474,7 @@ int Progress::run(bool quiet, const std::function<bool()>& body) {
   } catch (const WrongUsage& failure) {
     return cli::usage_error(program_, failure.what(), cli::kWrongUsage);
   } catch (const std::exception& failure) {
-    complain(failure.what());
+    complain(what_of(failure));
     return EXIT_FAILURE;
   }
 }

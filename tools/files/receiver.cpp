@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "dpdk_port/link/start_thread.h"
+#include "stp/base/caught.h"
 #include "tools/files/channel.h"
 #include "tools/files/failure.h"
 #include "tools/files/metadata.h"
@@ -559,7 +560,7 @@ void Receiver::serve(stm_connection_t request, const std::string& station, Prese
   } catch (const Stopped&) {
     // main() reports the stop once.
   } catch (const std::exception& failure) {
-    complain_of(station, failure.what());
+    complain_of(station, what_of(failure));
     ++failures;
   }
   const Lock lock(mutex_);

@@ -14,6 +14,7 @@
 #include "dpdk_port/link/start_thread.h"
 #include "libst/ipc/link_choice.h"
 #include "libst/os/standard_streams.h"
+#include "stp/base/caught.h"
 #include "stp/base/mutex.h"
 #include "tools/cli/app.h"
 #include "tools/cli/say.h"
@@ -189,7 +190,7 @@ int main(int argc, char** argv) {
   } catch (const stp::perf::WrongUsage& failure) {
     return stp::cli::usage_error("stp-perf", failure.what(), stp::cli::kWrongUsage);
   } catch (const std::exception& failure) {
-    stp::perf::say(failure.what());
+    stp::perf::say(stp::what_of(failure));
     return EXIT_FAILURE;
   }
 }

@@ -16,6 +16,7 @@
 #include "libst/ipc/requests.h"
 #include "libst/ipc/socket.h"
 #include "libst/os/standard_streams.h"
+#include "stp/base/caught.h"
 #include "tools/cli/app.h"
 #include "tools/cli/say.h"
 #include "tools/stpctl/commands.h"
@@ -207,7 +208,7 @@ int main(int argc, char** argv) {
     return EXIT_FAILURE;
   } catch (const std::exception& failure) {
     std::fflush(stdout);
-    stp::cli::say("stpctl", failure.what());
+    stp::cli::say("stpctl", stp::what_of(failure));
     return EXIT_FAILURE;
   }
 }

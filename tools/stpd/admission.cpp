@@ -14,6 +14,7 @@
 #include "libst/ipc/socket.h"
 #include "libst/os/file_limit.h"
 #include "stp/base/assert.h"
+#include "stp/base/caught.h"
 #include "stp/base/scarce_memory.h"
 #include "tools/stpd/server.h"
 
@@ -217,7 +218,7 @@ void Server::admit(WaitingRoom::Guest guest) {
     ipc::find_groups(guest.socket.get(), admin_group_, guest.who);
     refused = admit(guest.who, guest.socket, process);
   } catch (const std::exception& failure) {
-    log(LogLevel::kError, std::string("a client could not be admitted: ") + failure.what());
+    log(LogLevel::kError, std::string("a client could not be admitted: ") + what_of(failure));
   }
   closer_->close(guest.who.uid, std::move(process));  // both: if it was refused
   if (guest.socket) hang_up(guest.who.uid, std::move(guest.socket), refused);

@@ -25,6 +25,7 @@
 #include "libst/ipc/socket.h"
 #include "libst/os/file_limit.h"
 #include "libst/os/standard_streams.h"
+#include "stp/base/caught.h"
 #include "tools/stpd/log.h"
 #include "tools/stpd/memory_reserve.h"
 #include "tools/stpd/options.h"
@@ -355,7 +356,7 @@ int main(int argc, char** argv) {
     if (choice.options) return run(argc, argv, *choice.options);
     return stp::os::status_with_output("stpd", choice.exit_status, 1);
   } catch (const std::exception& error) {
-    log(LogLevel::kError, error.what());
+    log(LogLevel::kError, stp::what_of(error));
     return 1;
   }
 }

@@ -278,7 +278,7 @@ void Server::handle_event_safely(std::uint64_t key) {
   try {
     handle_event(key);
   } catch (const std::exception& failure) {
-    give_up(key, failure.what());
+    give_up(key, what_of(failure));
   }
 }
 

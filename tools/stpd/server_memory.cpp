@@ -16,6 +16,7 @@
 
 #include "libst/ipc/requests.h"
 #include "stp/base/assert.h"
+#include "stp/base/caught.h"
 #include "stp/base/mutex.h"
 #include "stp/base/scarce_memory.h"
 #include "tools/stpd/server.h"
@@ -228,7 +229,7 @@ void Server::end_errands() {
     try {
       judge(key, end_errand(at->second, errand));
     } catch (const std::exception& failure) {
-      give_up(key, failure.what());
+      give_up(key, what_of(failure));
     }
   }
 }
