@@ -17,7 +17,6 @@
 #include <csignal>
 #include <limits>
 #include <new>
-#include <optional>
 #include <utility>
 
 #include "libst/os/file_limit.h"
@@ -84,15 +83,18 @@ int SharedMemory::keep_pages() const {
 }
 
 int SharedMemory::touch_pages() const {
-  while (::madvise(data_, size_, MADV_POPULATE_WRITE) != 0) {
-    if (errno == EINTR || errno == EAGAIN) continue;
-    if (errno != EINVAL) return -errno;
-    // Linux before 5.14 does not know the advice: writes to each page what it holds.
-    for (std::size_t at = 0; at < size_; at += page_size())
-      std::atomic_ref(*reinterpret_cast<std::uint8_t*>(data_ + at)).fetch_or(0);
-    break;
-  }
-  return 0;
+  const auto touch = [](std::byte* part, std::size_t size) {
+    while (::madvise(part, size, MADV_POPULATE_WRITE) != 0) {
+      if (errno == EINTR || errno == EAGAIN) continue;
+      if (errno != EINVAL) return false;
+      // Linux before 5.14 does not know the advice: writes to each page what it holds.
+      for (std::size_t at = 0; at < size; at += page_size())
+        std::atomic_ref(*reinterpret_cast<std::uint8_t*>(part + at)).fetch_or(0);
+      break;
+    }
+    return true;
+  };
+  return os::in_parts(data_, size_, os::kMappedInAtOnce, touch) ? 0 : -errno;
 }
 
 bool SharedMemory::can_keep_pages() {
@@ -129,13 +131,16 @@ std::shared_ptr<SharedMemory> SharedMemory::map(os::UniqueFd fd, std::size_t off
       new SharedMemory(std::move(fd), static_cast<std::byte*>(at), size));
 }
 
-// munmap() holds locks of this process. What was offered may be taken away at this moment, page by
-// page: munmap() would wait for that, so it is stopped first, which holds no lock of this process.
+// munmap() holds locks of this process, so a part at a time is unmapped. What was offered may be
+// taken away at this moment, page by page: munmap() would wait for that, so it is stopped first,
+// which holds no lock of this process.
 SharedMemory::~SharedMemory() {
   if (offered_ && fd_) ::fcntl(fd_.get(), F_ADD_SEALS, kSealFutureWrite);
-  std::optional<os::MappingTurn> turn;
-  if (offered_) turn.emplace();
-  ::munmap(data_, size_);
+  if (offered_)
+    os::unmap_in_turns(data_, size_);
+  else
+    os::in_parts(data_, size_, os::kUnmappedAtOnce,
+                 [](std::byte* at, std::size_t size) { return ::munmap(at, size) == 0; });
 }
 
 // ---- the guard

@@ -48,8 +48,8 @@ class SharedMemory {
   // for longer than this side, so it has to pay for them; or another negative errno. On Linux
   // before 5.1 pages can still be taken away.
   [[nodiscard]] int keep_pages() const;
-  // Has the kernel allocate all pages in one call, whatever they hold: each page that is touched by
-  // itself costs a page fault. Returns 0 or a negative errno.
+  // Has the kernel allocate all pages in few calls, whatever they hold: each page that is touched
+  // by itself costs a page fault. Returns 0 or a negative errno.
   [[nodiscard]] int touch_pages() const;
   // Returns whether the kernel can keep pages.
   static bool can_keep_pages();

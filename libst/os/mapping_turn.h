@@ -87,21 +87,36 @@ class MappingTurn {
   const TimeOff off_{};
 };
 
-// munmap(), in turns that are short however much memory it is: meanwhile this process maps nothing,
-// and gigabytes of pages take some tenths of a second. Only long turns count as time off.
-inline void unmap_in_turns(std::byte* at, std::size_t size) {
-  constexpr std::size_t kOfATurn = std::size_t{2} << 20;
+// While pages of a process are mapped in or unmapped, it maps nothing. So not more than this at
+// once: to map in a page takes the kernel ten times as long.
+inline constexpr std::size_t kMappedInAtOnce = std::size_t{256} << 10;
+inline constexpr std::size_t kUnmappedAtOnce = std::size_t{2} << 20;
+
+// Calls each(at, size) for parts of the memory, one after the other, of `most` bytes each. False: a
+// call has returned false, and was the last one.
+template <typename Each>
+bool in_parts(std::byte* at, std::size_t size, std::size_t most, Each&& each) {
   while (size != 0) {
-    const auto part = std::min(size, kOfATurn);
-    const auto before = MappingTurn::time_off();
-    {
-      const MappingTurn turn;
-      ::munmap(at, part);
-    }
-    if (MappingTurn::time_off() - before < MappingTurn::kOfOthers) MappingTurn::time_off() = before;
+    const auto part = std::min(size, most);
+    if (!each(at, part)) return false;
     at += part;
     size -= part;
   }
+  return true;
+}
+
+// munmap(), in turns that are short however much memory it is: gigabytes of pages take some tenths
+// of a second. Only long turns count as time off.
+inline void unmap_in_turns(std::byte* of, std::size_t all) {
+  in_parts(of, all, kUnmappedAtOnce, [](std::byte* at, std::size_t size) {
+    const auto before = MappingTurn::time_off();
+    {
+      const MappingTurn turn;
+      ::munmap(at, size);
+    }
+    if (MappingTurn::time_off() - before < MappingTurn::kOfOthers) MappingTurn::time_off() = before;
+    return true;
+  });
 }
 
 }  // namespace stp::os

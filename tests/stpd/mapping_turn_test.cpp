@@ -36,5 +36,24 @@ TEST(MappingTurn, ManyShortOnesOfUnmappingDoNotCount) {
   EXPECT_EQ(MappingTurn::time_off(), before);
 }
 
+TEST(MappingTurn, PartsAreAllOfTheMemoryUntilOneIsRefused) {
+  const auto size = (std::size_t{5} << 20) + 1;
+  std::byte none{};
+  std::size_t all = 0;
+  const auto add = [&](const std::byte* at, std::size_t part) {
+    EXPECT_EQ(at, &none + all);
+    EXPECT_LE(part, kUnmappedAtOnce);
+    all += part;
+    return true;
+  };
+  EXPECT_TRUE(in_parts(&none, size, kUnmappedAtOnce, add));
+  EXPECT_EQ(all, size);
+  EXPECT_FALSE(in_parts(&none, size, kUnmappedAtOnce, [&](const std::byte*, std::size_t part) {
+    all += part;
+    return false;
+  }));
+  EXPECT_EQ(all, size + kUnmappedAtOnce);
+}
+
 }  // namespace
 }  // namespace stp::os

@@ -4,8 +4,11 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,6 +21,7 @@
 
 #include "libst/host/budgets.h"
 #include "libst/os/file_limit.h"
+#include "libst/os/mapping_turn.h"
 #include "tests/stpd/raw_client.h"
 #include "tools/stpd/region_memory.h"
 
@@ -77,6 +81,35 @@ TEST(SharedMemory, ThatIsOfferedKeepsItsPagesOnceTheOtherSideHasMappedIt) {
   theirs->data()[ipc::page_size()] = std::byte{42};
   EXPECT_EQ(ours->data()[ipc::page_size()], std::byte{42});
   EXPECT_EQ(ours->data()[0], std::byte{0});
+}
+
+// While much is unmapped at once, nobody else in this process can map anything.
+TEST(SharedMemory, IsUnmappedInParts) {
+  constexpr std::size_t kSize = 4 * os::kUnmappedAtOnce;
+  for (const bool offered : {true, false}) {
+    const os::UniqueFd watcher(static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC)));
+    uffdio_api wanted{};
+    wanted.api = UFFD_API;
+    wanted.features = UFFD_FEATURE_EVENT_UNMAP;
+    if (!watcher || ::ioctl(watcher.get(), UFFDIO_API, &wanted) != 0)
+      GTEST_SKIP() << "the kernel tells nothing of unmapping";
+    auto memory =
+        offered ? ipc::SharedMemory::offer("test", kSize) : ipc::SharedMemory::create_own(kSize);
+    ASSERT_NE(memory, nullptr);
+    uffdio_register range{};
+    range.range = {.start = reinterpret_cast<std::uintptr_t>(memory->data()), .len = kSize};
+    range.mode = UFFDIO_REGISTER_MODE_MISSING;
+    ASSERT_EQ(::ioctl(watcher.get(), UFFDIO_REGISTER, &range), 0);
+    std::thread end([&memory] { memory.reset(); });
+    for (std::size_t all = 0; all < kSize;) {
+      uffd_msg told{};
+      if (::read(watcher.get(), &told, sizeof told) != static_cast<ssize_t>(sizeof told)) continue;
+      EXPECT_EQ(told.event, UFFD_EVENT_UNMAP);
+      EXPECT_LE(told.arg.remove.end - told.arg.remove.start, os::kUnmappedAtOnce);
+      all += told.arg.remove.end - told.arg.remove.start;
+    }
+    end.join();
+  }
 }
 
 TEST(SharedMemory, ThatTheOtherSideHasSealedFirstIsKeptOnlyIfNoPageCanGo) {

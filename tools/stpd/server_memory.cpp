@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "libst/ipc/requests.h"
+#include "libst/os/mapping_turn.h"
 #include "stp/base/assert.h"
 #include "stp/base/caught.h"
 #include "stp/base/mutex.h"
@@ -23,9 +24,6 @@
 
 namespace stp::stpd {
 namespace {
-
-// Whoever abandons an errand, or maps something else, waits no longer than this many bytes take.
-constexpr std::uint64_t kErrandSlice = std::uint64_t{2} << 20;
 
 int map_memory(Errand& errand) {
   const auto& request = errand.request.as<ask::Map>();
@@ -37,7 +35,8 @@ int map_memory(Errand& errand) {
   for (const auto& segment : std::span(request.segments).first(request.segment_count))
     errand.files[segment.fd_index].reset();
   do {
-    error = errand.memory->populate(kErrandSlice);
+    // Whoever abandons the errand, or maps something else, waits no longer.
+    error = errand.memory->populate(os::kMappedInAtOnce);
   } while (error == -EAGAIN && !errand.abandoned);
   if (error != 0) return error;
   error = errand.memory->pin_pages(errand.claim.payer, request);
