@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <system_error>
 #include <utility>
 
@@ -143,8 +144,21 @@ ClientId ClientTable::unused_id() {
   return last_ = next_client_id(last_, clients_);
 }
 
+std::shared_ptr<ipc::SharedMemory> ClientTable::make_page() {
+  if (spare_.empty()) return ipc::SharedMemory::create_own(sizeof(ipc::ClientPage));
+  auto page = std::move(spare_.back());
+  spare_.pop_back();
+  std::memset(page->data(), 0, page->size());
+  return page;
+}
+
+void ClientTable::take_back(std::shared_ptr<ipc::SharedMemory> page) {
+  const bool is_own = page->fd() < 0;  // it was offered to nobody
+  if (is_own && page.use_count() == 1 && spare_.size() < kSpare) spare_.push_back(std::move(page));
+}
+
 Client* ClientTable::add(bool privileged) {
-  auto page = ipc::SharedMemory::create_own(sizeof(ipc::ClientPage));
+  auto page = make_page();
   if (!page) return nullptr;
   const auto id = unused_id();
   STP_ASSERT(id != 0 && !clients_.contains(id), "a new client has an id of its own");
@@ -187,6 +201,7 @@ Client* ClientTable::add(const ipc::ClientIdentity& identity, Place where, std::
 
 void ClientTable::forget_if_empty(Client& client) {
   if (!client.leaving || !client.empty()) return;
+  take_back(std::move(client.page_memory));
   clients_.erase(client.id);
 }
 

@@ -342,7 +342,7 @@ constexpr Bell bell_in(std::uint64_t cookie) {
 // the number of clients, so loops over them are short.
 class ClientTable {
  public:
-  explicit ClientTable(Allowances& allow) : allow_(allow) {}
+  explicit ClientTable(Allowances& allow) : allow_(allow) { spare_.reserve(kSpare); }
 
   // Adds a client that belongs to no user: only the totals limit it. `privileged`: may choose Keys.
   // nullptr: there is no memory for its page (errno).
@@ -372,12 +372,20 @@ class ClientTable {
 
   // Removes a client that leaves, if nothing is left of it.
   void forget_if_empty(Client& client);
+  // A client needs its page no more. One that nobody else has is for the next client.
+  void take_back(std::shared_ptr<ipc::SharedMemory> page);
 
  private:
+  // Pages that are kept: to map or unmap one may have to wait for threads that do so with memory of
+  // programs (os::MappingTurn), and the link would wait as well.
+  static constexpr std::size_t kSpare = 64;
+
   ClientId unused_id();
+  std::shared_ptr<ipc::SharedMemory> make_page();
 
   Allowances& allow_;
   std::unordered_map<ClientId, Client> clients_;
+  std::vector<std::shared_ptr<ipc::SharedMemory>> spare_;
   ClientId last_ = 0;
 };
 

@@ -484,7 +484,7 @@ int DrivenService::Impl::answer(From from, const ask::Mapped& request, ipc::Noth
   if (request.vc != kNoneId) return connections.mapped(client, request.vc);
   if (client.offered_page == nullptr) return 0;  // it has said so before
   const auto accepts = client.page().accepts.load();
-  client.page_memory = std::move(client.offered_page);
+  clients.take_back(std::exchange(client.page_memory, std::move(client.offered_page)));
   client.offered_page = nullptr;
   client.page().begin(ipc::kProtocolVersion);
   client.page().accepts.store(accepts);

@@ -233,6 +233,25 @@ TEST_F(ClientTableTest, EachClientHasAnIdAndAPageOfItsOwn) {
   EXPECT_EQ(table.find(0), nullptr);
 }
 
+TEST_F(ClientTableTest, PagesOfThoseWhoAreGoneAreUsedAgainUnlessSomebodyHasThem) {
+  auto* client = add(kUser);
+  client->page().sleepers = 7;
+  const std::weak_ptr<ipc::SharedMemory> page = client->page_memory;
+  const auto leave = [&] {
+    client->leaving = true;
+    table.forget_if_empty(*client);
+    client = add(kUser);
+  };
+  leave();
+  ASSERT_FALSE(page.expired());
+  EXPECT_EQ(client->page_memory, page.lock());
+  EXPECT_EQ(client->page().sleepers, 0U);
+  EXPECT_EQ(client->page().magic, ipc::kClientPageMagic);
+  const auto held = client->page_memory;
+  leave();
+  EXPECT_NE(client->page_memory, held);
+}
+
 TEST_F(ClientTableTest, OnlyRootIsPrivileged) {
   EXPECT_TRUE(add(0)->privileged);
   EXPECT_FALSE(add(kUser)->privileged);
