@@ -29,11 +29,15 @@
 namespace stp::port {
 namespace {
 
+std::string why_no_raw_socket(int error) {
+  return error == EPERM ? "this user lacks CAP_NET_RAW: run as root, or give the program the "
+                          "capability with setcap cap_net_raw+ep"
+                        : std::string("raw sockets do not open: ") + std::strerror(error);
+}
+
 bool may_open_raw_sockets(std::string& error) {
   if (may_open_packet_sockets()) return true;
-  error = errno == EPERM ? "this user lacks CAP_NET_RAW: run as root, or give the program the "
-                           "capability with setcap cap_net_raw+ep"
-                         : std::string("raw sockets do not open: ") + std::strerror(errno);
+  error = why_no_raw_socket(errno);
   return false;
 }
 
@@ -507,8 +511,7 @@ void clear(int fd) {
 bool keep_packet_socket(std::string& error) {
   const int fd = new_packet_socket();
   if (fd < 0) {
-    error = errno == EPERM ? "this user lacks CAP_NET_RAW"
-                           : std::string("a packet socket does not open: ") + std::strerror(errno);
+    error = why_no_raw_socket(errno);
     return false;
   }
   PacketSockets& all = packet_sockets();

@@ -109,7 +109,9 @@ std::string explain_report(const sock_extended_err& report, const InternetAddres
   // Of a protocol that a host does not have, ICMPv6 tells as of a header that is wrong.
   const bool no_protocol = error == ENOPROTOOPT || error == EPROTO;
   if (error == ECONNREFUSED && !raw)
-    return whom + " has no socket for that port: no udp: link is open there";
+    return whom +
+           " has no socket for that port: no udp: link is open there, or a firewall there refuses "
+           "it";
   if (no_protocol && raw)
     return whom + " has no socket for IP protocol 118: no ip: link is open there";
   const std::string text = "the way to " + whom + " reports: " + std::strerror(error);

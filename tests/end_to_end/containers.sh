@@ -101,4 +101,5 @@ serves iface 65534 cap_net_raw,cap_net_admin "iface:stp0,mac=$other" promiscuous
 expect ordinary
 serves root 0 cap_net_raw "iface:stp0,mac=$other" promiscuous
 refuses without 65534 "${all/cap_net_raw,/}" iface:stp0 'lacks CAP_NET_RAW'
+refuses waiting 65534 "${all/cap_net_raw,/}" iface:stp9 '; and it cannot be waited for: this user lacks CAP_NET_RAW: run as root'
 passed

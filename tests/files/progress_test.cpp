@@ -149,6 +149,18 @@ TEST(Progress, that_only_tells_ends_when_nobody_takes_it) {
       ::testing::ExitedWithCode(7), "cannot write to standard output: No space left on device$");
 }
 
+TEST(Progress, says_once_what_was_complained_of_and_then_ends_it) {
+  ::setenv("STP_LINK", "udp:", 1);
+  Progress progress("it", true);
+  testing::internal::CaptureStderr();
+  const auto status = progress.run(true, [&]() -> bool {
+    progress.complain("the peer does not answer");
+    throw std::runtime_error("the peer does not answer");
+  });
+  EXPECT_EQ(status, EXIT_FAILURE);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "it: the peer does not answer\n");
+}
+
 TEST(ProgressLine, has_everything_at_every_usual_width) {
   const auto view = half_way();
   EXPECT_EQ(progress_line(view, 39), "holi...zst 50% 118MB/s 0:10 1.23GB 3/12");

@@ -157,6 +157,7 @@ TEST_F(StpctlTest, AWrongOptionIsNamedWhateverElseIsWrong) {
   refuses({"links", "--nonsense"},
           "there is no option --nonsense: 'stpctl links --help' lists those there are");
   refuses({"links", "--jsn"}, "there is no option --jsn: did you mean --json?");
+  refuses({"links", "-json"}, "there is no option -json: did you mean --json?");
   refuses({"ping", "--nonsense"}, "there is no option --nonsense: 'stpctl ping --help'");
   refuses({"trace", "start", "--nonsense"}, "there is no option --nonsense: 'stpctl trace start");
   refuses({"trace", "stop", "--out", "x"}, "'trace stop' has no option --out");

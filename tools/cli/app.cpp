@@ -175,13 +175,15 @@ int usage_errors(const std::string& program, const std::vector<std::string>& wha
 
 // Of the long options of a command and of those above it, with the dashes; "": nobody knows.
 std::string similar_option(const CLI::App& command, const std::string& name) {
-  if (!name.starts_with("--")) return {};
+  if (!name.starts_with('-') || name.size() == 2) return {};
   std::vector<std::string_view> names;
   for (const auto* at = &command; at != nullptr; at = at->get_parent())
     for (const auto* const option : at->get_options())
       for (const auto& each : option->get_lnames())
         if (std::ranges::find(names, each) == names.end()) names.emplace_back(each);
-  const auto similar = similar_word(std::string_view(name).substr(2), names);
+  // One dash may be missing, too.
+  const auto similar =
+      similar_word(std::string_view(name).substr(name.starts_with("--") ? 2 : 1), names);
   return similar.empty() ? "" : "--" + std::string(similar);
 }
 

@@ -460,6 +460,7 @@ void Progress::complain(const std::string& line) {
   const Lock lock(mutex_);
   erase();
   cli::say(program_, line);
+  complaint_ = line;
 }
 
 int Progress::run(bool quiet, const std::function<bool()>& body) {
@@ -474,7 +475,9 @@ int Progress::run(bool quiet, const std::function<bool()>& body) {
   } catch (const WrongUsage& failure) {
     return cli::usage_error(program_, failure.what(), cli::kWrongUsage);
   } catch (const std::exception& failure) {
-    complain(what_of(failure));
+    const std::string why = what_of(failure);
+    if (const Lock lock(mutex_); complaint_ == why) return EXIT_FAILURE;
+    complain(why);
     return EXIT_FAILURE;
   }
 }

@@ -103,8 +103,9 @@ class Progress {
   // Everything that was said could be written. If not, that was complained of once.
   [[nodiscard]] bool could_say_all();
 
-  // Runs a program over the link that it has chosen, and complains of what goes wrong. Names that
-  // link first, unless `quiet`. `body` returns whether all went well. Returns the exit status.
+  // Runs a program over the link that it has chosen, and complains of what goes wrong, unless that
+  // was the last complaint. Names that link first, unless `quiet`. `body` returns whether all went
+  // well. Returns the exit status.
   int run(bool quiet, const std::function<bool()>& body);
 
  private:
@@ -130,6 +131,7 @@ class Progress {
   Mutex mutex_;
   bool drawn_ STP_GUARDED_BY(mutex_) = false;
   bool unwritten_ STP_GUARDED_BY(mutex_) = false;
+  std::string complaint_ STP_GUARDED_BY(mutex_);  // the last one
   bool only_tells_ = false;
   bool end_ STP_GUARDED_BY(mutex_) = false;
   std::size_t drawn_columns_ STP_GUARDED_BY(mutex_) = 0;

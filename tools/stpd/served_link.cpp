@@ -210,7 +210,10 @@ bool ServedLink::wait_for_what_is_missing(Ports& ports, std::string& error) {
   std::string ignored;
   if (!port::parse_link(options_.link, config, ignored) || !port::absence_of(config)) return false;
   // The link may be opened after stpd has given up its privileges.
-  if (config.kind == port::LinkKind::kIface && !port::keep_packet_socket(error)) return false;
+  if (std::string why; config.kind == port::LinkKind::kIface && !port::keep_packet_socket(why)) {
+    error += "; and it cannot be waited for: " + why;
+    return false;
+  }
   ports = port::absent_link(config);
   absent_ = true;
   return true;
