@@ -5,6 +5,8 @@
 
 #include <sys/mman.h>
 
+#include <vector>
+
 namespace stp::os {
 namespace {
 
@@ -37,22 +39,22 @@ TEST(MappingTurn, ManyShortOnesOfUnmappingDoNotCount) {
 }
 
 TEST(MappingTurn, PartsAreAllOfTheMemoryUntilOneIsRefused) {
-  const auto size = (std::size_t{5} << 20) + 1;
-  std::byte none{};
+  std::vector<std::byte> memory(2 * kUnmappedAtOnce + 1);
   std::size_t all = 0;
   const auto add = [&](const std::byte* at, std::size_t part) {
-    EXPECT_EQ(at, &none + all);
+    EXPECT_EQ(at, memory.data() + all);
     EXPECT_LE(part, kUnmappedAtOnce);
     all += part;
     return true;
   };
-  EXPECT_TRUE(in_parts(&none, size, kUnmappedAtOnce, add));
-  EXPECT_EQ(all, size);
-  EXPECT_FALSE(in_parts(&none, size, kUnmappedAtOnce, [&](const std::byte*, std::size_t part) {
-    all += part;
-    return false;
-  }));
-  EXPECT_EQ(all, size + kUnmappedAtOnce);
+  EXPECT_TRUE(in_parts(memory.data(), memory.size(), kUnmappedAtOnce, add));
+  EXPECT_EQ(all, memory.size());
+  EXPECT_FALSE(in_parts(memory.data(), memory.size(), kUnmappedAtOnce,
+                        [&](const std::byte*, std::size_t part) {
+                          all += part;
+                          return false;
+                        }));
+  EXPECT_EQ(all, memory.size() + kUnmappedAtOnce);
 }
 
 }  // namespace
