@@ -330,10 +330,11 @@ Server::Refused Server::refuse(const ipc::ClientIdentity& who, int error, const 
   return {error, why};
 }
 
-// All that a user can have may go at once, and then waits for a moment.
+// All that a user can have may go at once, and then waits for a moment: of each program its
+// process, and on each shard its bell and what watches that.
 bool Server::cannot_close_files_of(uid_t user) const {
-  return closer_->lost(user) != 0 ||
-         closer_->waiting(user) > Closer::kMostPerUser + most_clients_ * shards_.size();
+  const auto of_programs = most_clients_ * (1 + 2 * shards_.size());
+  return closer_->lost(user) != 0 || closer_->waiting(user) > Closer::kMostPerUser + of_programs;
 }
 
 bool Server::is_crowded() const {
