@@ -60,6 +60,7 @@ TEST_F(StpdCheck, NamesTheLineWhereAListOrQuotesBeginThatDoNotEnd) {
   EXPECT_EQ(program->output().find(":6:"), std::string::npos) << program->output();
   EXPECT_EQ(check("link = \"loop\nlisten = all:7\n"), 1);
   EXPECT_TRUE(says(1, "the quotes of link do not end")) << program->output();
+  EXPECT_FALSE(says("where no link is")) << program->output();
 }
 
 TEST_F(StpdCheck, NamesEveryMistakeWithItsLineAndRemedy) {

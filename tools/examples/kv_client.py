@@ -81,7 +81,7 @@ def main(words: List[str]) -> int:
         usage = "usage: kv_client.py set HOST:PORT KEY VALUE | get HOST:PORT KEY"
         print(usage, file=sys.stdout if is_asked else sys.stderr)
         return 0 if is_asked else 2
-    with stp.Domain() as domain, domain.connect(words[1], timeout=PATIENCE) as peer:
+    with stp.Domain() as domain, domain.connect(words[1]) as peer:
         store = Store(peer)
         if words[0] == "set":
             store.set(words[2].encode(), words[3].encode())

@@ -287,14 +287,15 @@ void check_places(const Options& options, const LinkOptions& link,
 // Each setting of a link above the first section is of a link there; `poll` is that of all others,
 // too.
 void check_settings_without_link(const Options& options, std::vector<std::string>& errors) {
-  if (!options.main.link.empty()) return;
+  const auto& main = options.main;
+  if (!main.link.empty() || main.lines.of.contains("link")) return;  // one that is wrong, too
   cli::App of_links;
   of_links.no_help();
   LinkOptions ignored;
   add_link_options(of_links, ignored);
-  for (const auto& [name, line] : options.main.lines.of)
+  for (const auto& [name, line] : main.lines.of)
     if (name != "poll" && of_links.has_option("--" + name))
-      errors.push_back(options.place_of(options.main, {name.c_str()}) + name +
+      errors.push_back(options.place_of(main, {name.c_str()}) + name +
                        " is of a link, and stands above the first section, where no link is: write "
                        "it into the section of its link");
 }
