@@ -98,7 +98,7 @@ class LongPathTest : public ::testing::Test {
   void use_receives() {
     for (std::size_t i = 0; i < receiver_->depth(); ++i) {
       EXPECT_TRUE(send_one(kShort));
-      now_ += kRoundTrip;
+      now_ += 2 * kRoundTrip;
       await_all(*sender_);
     }
   }
@@ -148,12 +148,12 @@ TEST_F(LongPathTest, what_took_the_last_place_of_fewer_gets_a_sender_no_more) {
   take_a_round_trip(*sender_, kRoundTrip);
   use_receives();
   EXPECT_EQ(fill(), 8U);
-  now_ += kRoundTrip;
+  now_ += 2 * kRoundTrip;
   take_and_hear(1);
   EXPECT_TRUE(send_one(kShort)) << "the last place of eight";
   take_and_hear(7);
   EXPECT_EQ(fill(), 15U);
-  now_ += kRoundTrip;
+  now_ += 2 * kRoundTrip;
   take_and_hear(1);
   EXPECT_EQ(fill(), 1U);
   take_all();
@@ -164,6 +164,19 @@ TEST_F(LongPathTest, a_sender_on_a_short_path_has_no_more_under_way) {
   connect(&reserve, nullptr);
   take_a_round_trip(*sender_, milliseconds(1));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(send_all_places(milliseconds(2)), 8U);
+}
+
+// A busy host answers late. Content takes two round trips.
+TEST_F(LongPathTest, a_sender_learns_from_content_that_the_path_is_short) {
+  Reserve reserve(256 * kMib);
+  connect(&reserve, nullptr);
+  take_a_round_trip(*sender_, milliseconds(5));
+  EXPECT_TRUE(send_one(kShort));
+  now_ += milliseconds(3);
+  take_all();
+  await_all(*sender_);
+  EXPECT_EQ(send_all_places(milliseconds(6)), 8U);
+  EXPECT_EQ(send_all_places(milliseconds(6)), 8U);
 }
 
 TEST_F(LongPathTest, a_sender_goes_on_with_what_it_has_where_there_is_no_more_memory) {

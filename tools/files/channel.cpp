@@ -97,6 +97,9 @@ std::uint16_t version_in(const Greeting& greeting) {
   return known ? get_big_endian<std::uint16_t>(&greeting[4]) : std::uint16_t{0};
 }
 
+// What is longer goes by a Write, which takes two round trips.
+constexpr std::size_t kMostInRing = 32'752;
+
 // Places of a queue: for each message under way, and for what becomes of the connection.
 constexpr std::size_t kEvents = 128;
 
@@ -463,7 +466,7 @@ void Channel::has_sent(Sent& sent, int status) {
   if (status == 0) {
     const auto took = growth_.now() - sent.at;
     delivered_ += sent.length;
-    path_.took(took);
+    path_.took(sent.length > kMostInRing ? took / 2 : took);
     short_ = short_ || (sent.last && path_.has_room(took));
   }
   sent.busy = false;
