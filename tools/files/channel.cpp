@@ -316,7 +316,8 @@ std::string Channel::trouble() const {
 }
 
 void Channel::post_receive(std::size_t place) {
-  const auto& to = received_[place];
+  auto& to = received_[place];
+  to.posted_at = growth_.now();
   const auto error = ::stm_receive(connection_, place, to.memory, to.bytes.data(), to.bytes.size());
   if (error == -EAGAIN) throw LinkFailure("no place for a message that may come");
   if (error != 0 && !ended_) fail(error);
@@ -485,11 +486,13 @@ void Channel::has_come(const stm_event_t& event) {
   if (broken_) return;
   arrived_.push_back({static_cast<MessageTag>(event.tag),
                       received_[event.context].bytes.first(event.length), event.context});
+  const auto now = growth_.now();
+  // It was granted after its receive was posted.
+  if (event.length > kMostInRing) path_.took(now - received_[event.context].posted_at);
   // More would wait for this program instead.
   const auto keeps_up = arrived_.size() <= received_.size() / 2;
   const auto room = received_.size() * kChunk;
-  if (inflow_.fills(room, event.length, growth_.now(), path_) && keeps_up && !dialed_)
-    grow_receives();
+  if (inflow_.fills(room, event.length, now, path_) && keeps_up && !dialed_) grow_receives();
 }
 
 }  // namespace stp::files

@@ -172,6 +172,7 @@ class Channel {
   struct Place {
     stm_memory_t memory = nullptr;
     std::span<std::byte> bytes;
+    TimePoint posted_at{};  // of a receive
   };
   using Places = std::vector<Place>;
 
