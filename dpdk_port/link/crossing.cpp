@@ -7,40 +7,11 @@
 #include <bit>
 #include <cstring>
 
-#ifdef __x86_64__
-#include <emmintrin.h>
-#endif
-
+#include "dpdk_port/link/past_caches.h"
 #include "stp/base/assert.h"
 #include "stp/base/fetch_ahead.h"
 
 namespace stp::port {
-namespace {
-
-// Copies whole cache lines past the caches, for another processor that reads them next. An ordinary
-// write waits until that one has given its copy of the line away, which takes as long as the two
-// are apart, and few such writes can wait. One past the caches waits for nothing, and the reader
-// brings the line from memory. So it is for many lines: a single one comes later that way.
-// Both addresses are those of a line. Before another thread may read: finish_writes_past_caches().
-void write_past_caches(std::byte* to, const std::byte* from, std::size_t lines) {
-#ifdef __x86_64__
-  auto* at = reinterpret_cast<__m128i*>(to);
-  const auto* next = reinterpret_cast<const __m128i*>(from);
-  const auto* const end = next + lines * kCacheLine / sizeof(__m128i);
-  while (next < end) _mm_stream_si128(at++, _mm_load_si128(next++));
-#else
-  std::memcpy(to, from, lines * kCacheLine);
-#endif
-}
-
-// Stores that follow are not seen before what has been written past the caches.
-void finish_writes_past_caches() {
-#ifdef __x86_64__
-  _mm_sfence();
-#endif
-}
-
-}  // namespace
 
 FrameRing::FrameRing(std::size_t places, std::size_t room)
     : buffers_(places, whole_cache_lines(sizeof(Mark) + room + sizeof(LongLength))),
@@ -89,7 +60,7 @@ void FrameRing::write(std::byte* place, Mark mark, Bytes head, Bytes rest) const
   if (length > kShort || not_published() < kThroughCaches) return put_together(place);
   alignas(kCacheLine) std::array<std::byte, kShort> lines;
   put_together(lines.data());
-  write_past_caches(place, lines.data(), whole_cache_lines(length) / kCacheLine);
+  write_past_caches(place, lines.data(), whole_cache_lines(length));
 }
 
 bool FrameRing::publish() {

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <utility>
 
+#include "dpdk_port/link/past_caches.h"
 #include "stp/base/assert.h"
 
 namespace stp::port::memif {
@@ -165,7 +166,7 @@ bool Sender::put(Bytes frame) {
   Descriptor descriptor = buffers_.are_own() ? buffers_.offered(place) : ring_.descriptor(next_);
   const std::span<std::byte> buffer = buffers_.find(place, descriptor);
   if (buffer.size() < std::max(frame.size(), kLeastBuffer)) return put(std::span(&frame, 1));
-  std::memcpy(buffer.data(), frame.data(), frame.size());
+  write(buffer, frame);
   descriptor.length = static_cast<std::uint32_t>(frame.size());
   descriptor.flags = 0;
   ring_.set_descriptor(next_, descriptor);
@@ -174,8 +175,19 @@ bool Sender::put(Bytes frame) {
   return true;
 }
 
+// The rest of the line gets zeros: the peer sees nothing else of this side's memory.
+void Sender::write(std::span<std::byte> buffer, Bytes frame) const {
+  const bool on_a_line = reinterpret_cast<std::uintptr_t>(buffer.data()) % kCacheLine == 0;
+  if (not_published() < kThroughCaches || frame.size() > kShort ||
+      frame.size() < sizeof(std::uint64_t) || !on_a_line || buffer.size() < kShort)
+    std::memcpy(buffer.data(), frame.data(), frame.size());
+  else
+    write_past_caches(buffer.data(), frame.data(), frame.size());
+}
+
 void Sender::publish() {
   if (published_ == next_) return;
+  if (not_published() > kThroughCaches) finish_writes_past_caches();
   published_ = next_;
   if (buffers_.are_own())
     ring_.set_head(next_);
@@ -186,21 +198,22 @@ void Sender::publish() {
 
 // The peer has read these places, so its processor has them: a frame that is written there waits
 // for as many cache lines as it touches, and short frames one after the other for nothing else. So
-// the lines of the next frames come while those are built. What the peer may still read stays with
-// it.
+// the lines of the next frames come while those are built, but for those that are written past the
+// caches. What the peer may still read stays with it.
 void Sender::fetch_ahead() {
-  if (static_cast<std::uint16_t>(fetched_ - next_) > kAhead) fetched_ = next_;
-  const auto end = static_cast<std::uint16_t>(next_ + std::min<unsigned>(kAhead, room_));
-  const auto last = static_cast<std::uint16_t>(next_ + room_);
-  for (; static_cast<std::int16_t>(end - fetched_) > 0; ++fetched_) {
-    const auto place = static_cast<std::uint16_t>(fetched_ & (ring_.size() - 1U));
-    const auto descriptor =
-        buffers_.are_own() ? buffers_.offered(place) : ring_.descriptor(fetched_);
+  const auto each = [this](std::uint16_t& from, std::uint16_t most, auto&& fetch) {
+    if (static_cast<std::uint16_t>(from - next_) > most) from = next_;
+    const auto end = static_cast<std::uint16_t>(next_ + std::min<unsigned>(most, room_));
+    for (; static_cast<std::int16_t>(end - from) > 0; ++from) fetch(from);
+  };
+  each(described_, kDescriptorsAhead,
+       [this](std::uint16_t number) { ring_.fetch_line_ahead(number); });
+  each(fetched_, kThroughCaches, [this](std::uint16_t number) {
+    const auto place = static_cast<std::uint16_t>(number & (ring_.size() - 1U));
+    const auto descriptor = buffers_.are_own() ? buffers_.offered(place) : ring_.descriptor(number);
     const std::span<std::byte> buffer = buffers_.find(place, descriptor);
     if (!buffer.empty()) fetch_line_to_write(buffer.data());
-    const auto later = static_cast<std::uint16_t>(fetched_ + kDescriptorsAhead);
-    if (static_cast<std::int16_t>(last - later) > 0) ring_.fetch_line_ahead(later);
-  }
+  });
 }
 
 // ---- Receiver

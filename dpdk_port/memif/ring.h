@@ -176,11 +176,19 @@ class alignas(kCacheLine) Sender {
   [[nodiscard]] bool broken() const { return __atomic_load_n(&broken_, __ATOMIC_RELAXED); }
 
  private:
-  // Places that are brought into the caches before they are filled: a burst, and their descriptors
-  // so many places earlier.
-  static constexpr std::uint16_t kAhead = 32, kDescriptorsAhead = 16;
+  // So many frames that are published together are written through the caches, into lines brought
+  // there before. Further short ones are written past the caches.
+  static constexpr std::uint16_t kThroughCaches = 8;
+  static constexpr std::size_t kShort = 2 * kCacheLine;
+  // Places whose descriptors are brought into the caches before: those of a burst, and some more,
+  // which are read to find the frames' lines.
+  static constexpr std::uint16_t kDescriptorsAhead = 48;
 
+  void write(std::span<std::byte> buffer, Bytes frame) const;
   void fetch_ahead();
+  [[nodiscard]] std::uint16_t not_published() const {
+    return static_cast<std::uint16_t>(next_ - published_);
+  }
   [[nodiscard]] unsigned room();
   bool break_off() {
     room_ = 0;
@@ -191,8 +199,9 @@ class alignas(kCacheLine) Sender {
   Ring ring_;
   Buffers buffers_;
   std::uint16_t next_ = 0, published_ = 0;
-  std::uint16_t fetched_ = 0;  // the first place that has not been brought into the caches
-  unsigned room_ = 0;          // places that are known to be free
+  // The first places whose descriptors, and whose frames, have not been brought into the caches.
+  std::uint16_t described_ = 0, fetched_ = 0;
+  unsigned room_ = 0;  // places that are known to be free
   bool broken_ = false;
 };
 

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <deque>
 #include <memory>
 #include <random>
@@ -92,6 +94,45 @@ TEST_F(MemifRing, CarriesWhatTheServerSends) {
   Receiver receiver(ring, own);
   receiver.begin();
   carry(Sender(ring, peers), receiver);
+}
+
+// Those behind the first few are written past the caches, in whole lines. Each buffer's line holds
+// nothing of what stands behind the frame in this side's memory.
+TEST(MemifBursts, CarryShortFramesOfAnyLengthAndNothingElse) {
+  constexpr unsigned kLog2Long = 5;
+  constexpr std::uint32_t kPlaces = 1U << kLog2Long, kEach = 256;
+  constexpr std::size_t kRoom = 4096;
+  static_assert(ring_bytes(kLog2Long) <= kRoom);
+  for (const std::size_t off : {0U, 8U}) {  // one places its buffers where no line begins
+    SharedDescriptor file;
+    std::string error;
+    Regions regions;
+    regions.push_back(
+        Region::make(kRoom + (kPlaces + 1) * kEach, std::make_shared<Closer>(), file, error));
+    ASSERT_TRUE(regions[0]) << error;
+    Ring ring(regions[0].part(0, kRoom), kLog2Long);
+    ring.clear();
+    const auto at = static_cast<std::uint32_t>(kRoom + off);
+    Sender sender(ring, Buffers::own(regions[0], at, kEach));
+    Receiver receiver(ring, Buffers::of_peer(regions));
+    for (std::size_t length = 1; length <= 140; ++length) {
+      Frame memory(length + 64, std::byte{0xee});
+      const Frame frame = make_frame(length, static_cast<unsigned>(length));
+      std::copy(frame.begin(), frame.end(), memory.begin());
+      for (unsigned i = 0; i < kPlaces; ++i) ASSERT_TRUE(sender.put(Bytes(memory).first(length)));
+      sender.publish();
+      for (unsigned i = 0; i < kPlaces; ++i) {
+        std::array<std::byte, kEach> room;
+        std::size_t got = 0;
+        ASSERT_EQ(receiver.take(room, got), Receiver::Took::kFrame);
+        ASSERT_EQ(Frame(room.begin(), room.begin() + static_cast<std::ptrdiff_t>(got)), frame);
+      }
+      for (unsigned i = 0; i < kPlaces; ++i)
+        for (const std::byte behind : regions[0].part(at + i * kEach, kEach).subspan(length))
+          ASSERT_EQ(behind, std::byte{0}) << length;
+      receiver.release();
+    }
+  }
 }
 
 TEST_F(MemifRing, AFullRingTakesNothingUntilPlacesAreReleased) {
