@@ -79,14 +79,14 @@ class Bells {
 
   // Calls kick(client, bell) for channels that have rung in the page of their client; it returns
   // whether the channel's queue has new entries. Visits a bounded number of them. Returns true if
-  // one is a reason to stay awake.
-  template <typename Kick>
-  bool collect(Kick&& kick) {
+  // one is a reason to stay awake. `ahead(client, first, bits)`: as Doorbells says.
+  template <typename Kick, typename Ahead>
+  bool collect(Kick&& kick, Ahead&& ahead) {
     if (silent_until_ != kNever && clock_.now() >= silent_until_) end_silences();
     bool any = false;
     for (auto& [id, client] : clients_) {
       work::count("clients");
-      if (!client.leaving) any |= collect_of(client, kick);
+      if (!client.leaving) any |= collect_of(client, kick, ahead);
     }
     return any;
   }
@@ -97,14 +97,16 @@ class Bells {
   [[nodiscard]] std::uint64_t silences() const { return silences_.load(std::memory_order_relaxed); }
 
  private:
-  template <typename Kick>
-  bool collect_of(Client& client, Kick&& kick) {
+  template <typename Kick, typename Ahead>
+  bool collect_of(Client& client, Kick&& kick, Ahead&& ahead) {
     bool reason = false;
-    const auto rang =
-        client.page().bells.collect(client.channels.numbers(), client.rung, [&](Bell number) {
+    const auto rang = client.page().bells.collect(
+        client.channels.numbers(), client.rung,
+        [&](Bell number) {
           work::count("bells");
           reason |= kick(client, number);
-        });
+        },
+        [&](Bell first, std::uint64_t bits) { ahead(client, first, bits); });
     if (!rang || !client.bell_file) return rang;  // a client in this process needs no bell credit
     if (reason)
       client.bell_credit.rang_with_reason();

@@ -2,6 +2,7 @@
 #include "libst/host/endpoints.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <limits>
 #include <span>
@@ -13,6 +14,7 @@
 #include "libst/ipc/requests.h"
 #include "libst/ipc/shared_memory.h"
 #include "stp/base/assert.h"
+#include "stp/base/fetch_ahead.h"
 #include "stp/base/scarce_memory.h"
 #include "stp/node/connection/key_guard.h"
 #include "stp/node/inbound/unscheduled.h"
@@ -315,6 +317,20 @@ bool Connections::kick(const Client& client, Bell number) {
   if (static_cast<std::int32_t>(head - channel->rung_head) <= 0) return false;
   channel->rung_head = head;
   return true;
+}
+
+// In two steps: the second one reads what the first one has brought.
+[[gnu::noinline]] void Connections::fetch_many_ahead(const Client& client, Bell first,
+                                                     std::uint64_t bits) const {
+  const auto each = [&](auto&& fetch) {
+    for (auto left = bits; left != 0; left &= left - 1)
+      if (const auto* const channel =
+              client.channels.at(first + static_cast<Bell>(std::countr_zero(left)));
+          channel != nullptr)
+        fetch(*channel);
+  };
+  each([](const Channel& channel) { fetch_line(&channel); });
+  each([this](const Channel& channel) { node_.fetch_ahead(channel.vc); });
 }
 
 void Connections::give_up(Client& client, Bell number) {

@@ -58,6 +58,12 @@ class Connections {
   void drop_backlog(Client& client, EndpointId id, Endpoint& endpoint);
   // Disconnects the connection of this channel, if there is one, on behalf of a client that leaves.
   void give_up(Client& client, Bell number);
+  // Several channels are kicked next, `first + n` if bit n is set: where there are many, brings
+  // what their requests use into the caches.
+  void fetch_ahead(const Client& client, Bell first, std::uint64_t bits) const {
+    if (client.channels.numbers() >= kManyChannels) [[unlikely]]
+      fetch_many_ahead(client, first, bits);
+  }
   // Returns true if the transmit queue of the channel has new entries.
   bool kick(const Client& client, Bell number);
   // The Node no longer uses the channel of `vc`. Returns its endpoint if the channel was released;
@@ -65,6 +71,9 @@ class Connections {
   EndpointId gone(Client& owner, VcId vc, Bell number);
 
  private:
+  // Where there are fewer, the caches hold what they use anyway.
+  static constexpr std::uint32_t kManyChannels = 256;
+  void fetch_many_ahead(const Client& client, Bell first, std::uint64_t bits) const;
   EndpointId take_low();
   int make_channel(Client& client, EndpointId id, Bell& out);
   int make_offer(const Client& client, std::size_t size, std::shared_ptr<ipc::SharedMemory>& out);

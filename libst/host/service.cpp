@@ -328,7 +328,10 @@ unsigned DrivenService::poll(std::uint32_t gatherer, Time present) {
   auto& of = *impl_;
   of.wakes.visit(gatherer);
   const auto rung = of.bells.collect(
-      [&of](const Client& client, Bell number) { return of.connections.kick(client, number); });
+      [&of](const Client& client, Bell number) { return of.connections.kick(client, number); },
+      [&of](const Client& client, Bell first, std::uint64_t bits) {
+        of.connections.fetch_ahead(client, first, bits);
+      });
   const auto now = present != 0 ? of.clock.heed(present) : of.clock.now();
   const auto moved = of.port->poll(of.node, now);
   of.link.turn(now);

@@ -37,15 +37,21 @@ class Doorbells {
   // Clears bells rung below `channels` and calls visit(channel) for each. Returns true if there was
   // one. The bounds limit the work to the channels that the client has, and to progress.most of
   // them, whatever bits it sets. The other bells stay rung, and come first next time.
-  template <typename Visit>
-  bool collect(std::uint32_t channels, Progress& progress, Visit&& visit) {
+  // `ahead(first, bits)`: several are visited next, channel `first + n` if bit n is set; some may
+  // be beyond `channels`.
+  template <typename Visit, typename Ahead>
+  bool collect(std::uint32_t channels, Progress& progress, Visit&& visit, Ahead&& ahead) {
     std::uint32_t left = progress.most;
     bool any = false;
     if (const auto from = std::exchange(progress.leaf, 0); from != 0) {
-      any = collect_from(from, channels, left, progress, visit);
+      any = collect_from(from, channels, left, progress, visit, ahead);
       if (progress.leaf != 0) return any;
     }
-    return collect_from(0, channels, left, progress, visit) || any;
+    return collect_from(0, channels, left, progress, visit, ahead) || any;
+  }
+  template <typename Visit>
+  bool collect(std::uint32_t channels, Progress& progress, Visit&& visit) {
+    return collect(channels, progress, visit, [](std::uint32_t, std::uint64_t) {});
   }
   // The same for several collectors. Each collects only the channels that are set in `own` (one
   // word per 64 channels). The bells of others stay rung.
@@ -85,9 +91,9 @@ class Doorbells {
   }
 
  private:
-  template <typename Visit>
+  template <typename Visit, typename Ahead>
   bool collect_from(std::uint32_t from, std::uint32_t channels, std::uint32_t& left,
-                    Progress& progress, Visit& visit) {
+                    Progress& progress, Visit& visit, Ahead& ahead) {
     bool any = false;
     for (std::uint32_t t = from / 64; t < 16 && t * 4096 < channels; ++t) {
       if (top_[t].load(std::memory_order_relaxed) == 0) continue;
@@ -106,6 +112,7 @@ class Doorbells {
           return any;
         }
         auto bits = leaves_[leaf].exchange(0, std::memory_order_seq_cst);
+        if ((bits & (bits - 1)) != 0) ahead(leaf * 64, bits);
         for (; bits != 0; bits &= bits - 1) {
           const auto channel = leaf * 64 + static_cast<std::uint32_t>(__builtin_ctzll(bits));
           if (channel >= channels) break;

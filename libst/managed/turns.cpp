@@ -243,17 +243,22 @@ namespace {
 
 // Where there are fewer connections, the caches hold what they use anyway.
 constexpr std::size_t kManyConnections = 256;
-// What so many in a row use is brought at a time.
+// What so many in a row use is brought at a time: a group.
 constexpr std::size_t kFetchedAhead = 8;
 
-// What the next connections use, from number `first` of `count` on. `at(i)`: nullptr: it is gone.
+// Call before each group is visited, which begins with number `next` of `count`. Each of the next
+// groups takes one step, the further the earlier one: so what a step reads has come while a group
+// was visited. `at(i)`: nullptr: it is gone.
 template <typename At>
-[[gnu::noinline]] void fetch_group_ahead(std::size_t first, std::size_t count, At&& at) {
-  const auto end = std::min(count, first + kFetchedAhead);
-  for (unsigned step = 0; step < Connection::kFetchSteps; ++step)
-    for (auto i = first; i < end; ++i)
+[[gnu::noinline]] void fetch_groups_ahead(std::size_t next, std::size_t count, At&& at) {
+  for (unsigned step = 0; step < Connection::kFetchSteps; ++step) {
+    const auto furthest = next + (Connection::kFetchSteps - 1 - step) * kFetchedAhead;
+    // At first, those before it take it, too.
+    const auto end = std::min(count, furthest + kFetchedAhead);
+    for (auto i = next == 0 ? 0 : furthest; i < end; ++i)
       if (const Connection* const connection = at(i); connection != nullptr)
         connection->fetch_ahead(step);
+  }
 }
 
 }  // namespace
@@ -279,7 +284,7 @@ void Domain::count_connections() {
     const Lock guard(mutex_);
     const auto at = [&held](std::size_t i) { return held[i] ? held[i]->get() : nullptr; };
     for (std::size_t first = 0; first < count; first += kFetchedAhead)
-      fetch_group_ahead(first, count, at);
+      fetch_groups_ahead(first, count, at);
   }
 }
 
@@ -289,7 +294,7 @@ void Domain::visit_all(Time now) {
   const bool many = has_many();
   const auto at = [&turn](std::size_t i) { return turn[i]->connection; };
   for (std::size_t i = 0; i < turn.size(); ++i) {
-    if (many && i % kFetchedAhead == 0) fetch_group_ahead(i, turn.size(), at);
+    if (many && i % kFetchedAhead == 0) fetch_groups_ahead(i, turn.size(), at);
     turn[i]->connection->advance(now);
   }
   for (auto* const entry : turn) entry->connection->conclude(now);

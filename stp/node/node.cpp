@@ -369,6 +369,9 @@ int Node::vc_info(VcId vc, VcInfo& out) const {
          .traffic = found->traffic};
   return 0;
 }
+void Node::fetch_ahead(VcId vc) const {
+  impl_->vcs.fetch_ahead(vc);
+}
 void Node::kick(VcId vc) {
   if (auto* const found = impl_->vcs.find(vc)) impl_->turns.enter(*found);
 }

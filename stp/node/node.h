@@ -326,6 +326,8 @@ class Node {
   // requests. `option`: sent to the peer's user with the RD.
   int close(VcId vc, bool at_once, Time now, const OptionPayload& option = {});
   int vc_info(VcId vc, VcInfo& out) const;
+  // Brings what the requests of vc use into the caches. vc need not exist.
+  void fetch_ahead(VcId vc) const;
   // Call after the user has put requests into vc's transmit queue.
   void kick(VcId vc);
 

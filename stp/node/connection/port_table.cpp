@@ -13,6 +13,11 @@ constexpr std::size_t kFirstPlaces = 256, kMostPlaces = std::size_t{wire::kMaxPo
 
 }  // namespace
 
+void PortTable::fetch_ahead(VcId id) const {
+  if (const auto* const vc = at(static_cast<std::uint16_t>(id & wire::kMaxPort)); vc != nullptr)
+    vc->fetch_ahead();
+}
+
 PortTable::PortTable(PortShare share)
     : share_(share),
       // 0 names none.

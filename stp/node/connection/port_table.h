@@ -28,6 +28,8 @@ class PortTable {
     auto* const vc = at(static_cast<std::uint16_t>(id & wire::kMaxPort));
     return vc != nullptr && vc->id == id ? vc : nullptr;
   }
+  // Brings what a Put uses of it into the caches, of whichever connection has its Port.
+  void fetch_ahead(VcId id) const;
   [[nodiscard]] std::size_t count() const { return count_; }
   [[nodiscard]] bool full() const { return count_ >= most_; }
   // The connection with the lowest Port above `port`; nullptr: none.
