@@ -30,6 +30,23 @@ TEST(Doorbells, EveryBellRungIsCollectedOnce) {
   EXPECT_TRUE(collect(*bells, ipc::kMaxChannels).empty());
 }
 
+// Who visits them can look at all of them first.
+TEST(Doorbells, SeveralThatAreVisitedNextAreToldBefore) {
+  const auto bells = std::make_unique<ipc::Doorbells>();
+  for (const auto channel : {5U, 64U, 66U, 127U}) bells->ring(channel);
+  std::vector<std::uint32_t> told, visited;
+  ipc::Doorbells::Progress all;
+  const auto visit = [&](std::uint32_t channel) { visited.push_back(channel); };
+  const auto ahead = [&](std::uint32_t first, std::uint64_t bits) {
+    EXPECT_EQ(visited, std::vector<std::uint32_t>{5}) << "before any of them";
+    for (std::uint32_t n = 0; n < 64; ++n)
+      if ((bits >> n & 1) != 0) told.push_back(first + n);
+  };
+  EXPECT_TRUE(bells->collect(ipc::kMaxChannels, all, visit, ahead));
+  EXPECT_EQ(told, (std::vector<std::uint32_t>{64, 66, 127})) << "a single one is visited at once";
+  EXPECT_EQ(visited, (std::vector<std::uint32_t>{5, 64, 66, 127}));
+}
+
 TEST(Doorbells, BellsOfChannelsThatDoNotExistAreIgnored) {
   const auto bells = std::make_unique<ipc::Doorbells>();
   for (std::uint32_t channel = 0; channel < ipc::kMaxChannels; ++channel) bells->ring(channel);
