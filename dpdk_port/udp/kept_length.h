@@ -17,7 +17,9 @@ namespace stp::port {
 
 class KeptLength {
  public:
-  static constexpr std::size_t kShort = 4 << 20, kLong = 12 << 20;
+  static constexpr std::size_t kShort = 4 << 20, kLong = 24 << 20;
+  // Each call that reads walks along all messages that stay, so they are no more than so many.
+  static constexpr std::size_t kFewMessages = 256, kManyMessages = 448;
   // A trial measures so many bytes with one length and then with the other, each after as many as
   // it takes until that is so. The next one is so many bytes later.
   static constexpr std::size_t kMeasured = 32 << 20, kHolds = 1 << 30;
@@ -31,6 +33,7 @@ class KeptLength {
   explicit KeptLength(std::size_t longest) : long_(longest) {}
 
   [[nodiscard]] std::size_t bytes() const { return is_long_ ? long_ : kShort; }
+  [[nodiscard]] std::size_t messages() const { return is_long_ ? kManyMessages : kFewMessages; }
 
   // So many bytes have come.
   void came(std::size_t bytes, Time now) {

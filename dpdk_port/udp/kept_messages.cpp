@@ -27,7 +27,7 @@ void KeptMessages::settle_some(Time now) {
   if (socket_was_ != socket_.times_replaced()) return forget();
   const bool late = now - last_long_ > kWhile;
   for (unsigned i = 0; i < kAtOnce && !sizes_.empty(); ++i) {
-    if (!late && bytes_ <= length_.bytes() && sizes_.size() <= kMost) break;
+    if (!late && bytes_ <= length_.bytes() && sizes_.size() <= length_.messages()) break;
     if (!take_out(now)) return;
   }
   if (late && sizes_.empty()) forget();

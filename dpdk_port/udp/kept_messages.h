@@ -21,8 +21,6 @@ namespace stp::port {
 
 class KeptMessages {
  public:
-  // What is kept at most. Each call that reads walks along all messages.
-  static constexpr std::size_t kMost = 256;
   // It begins where so many bytes have come in long messages within that time.
   static constexpr std::size_t kMuch = 512 << 10;
   static constexpr Time kSoon = kMillisecond;
