@@ -31,7 +31,7 @@ namespace {
 // As much as a turn may be late for, at the rate of a fast network, and of what is received besides
 // what KeptMessages leave there. The kernel doubles both. Without privileges it gives
 // net.core.rmem_max at most.
-constexpr int kSendBuffer = 10 << 20, kReceiveBuffer = 20 << 20;
+constexpr int kSendBuffer = 10 << 20, kReceiveBuffer = 24 << 20;
 constexpr unsigned kUsualIpMtu = 1500;
 constexpr std::size_t kReportsAtOnce = 16;
 // How often a call is made again while reports may be what makes it fail.

@@ -109,11 +109,11 @@ class UdpSocket {
   [[nodiscard]] bool joins() const { return joins_; }          // UDP_GRO
   [[nodiscard]] std::size_t receive_bytes() const { return receive_bytes_; }
   // How much of that messages may take that have been read and are kept (KeptMessages). The rest is
-  // for those that have not been.
+  // for those that have not been, and for what the kernel counts besides, a third of it and more.
   static constexpr std::size_t kForOthers = 12 << 20;
   [[nodiscard]] std::size_t kept_bytes() const {
     if (!joins_ || receive_bytes_ < KeptLength::kShort + kForOthers) return 0;
-    return std::min(KeptLength::kLong, receive_bytes_ - kForOthers);
+    return std::min({KeptLength::kLong, receive_bytes_ - kForOthers, receive_bytes_ / 2});
   }
   // Calls that leave messages in the queue read each of them once, and from now on all again. Where
   // the kernel does otherwise, they all read the first one.
