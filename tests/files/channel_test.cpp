@@ -12,6 +12,7 @@
 #include <future>
 #include <optional>
 
+#include "stp/base/work_meter.h"
 #include "tools/files/failure.h"
 
 namespace stp::files {
@@ -121,13 +122,14 @@ class LongPathTest : public ::testing::Test {
   }
 
   TimePoint now_{std::chrono::hours(1)};
+  std::optional<Reserve> reserve_;
   std::optional<FileLink> link_, its_link_;
   std::optional<Channel> sender_, receiver_;
   std::size_t to_come_ = 0;
 };
 
 TEST_F(LongPathTest, a_sender_has_more_under_way_as_long_as_no_message_waits) {
-  Reserve reserve(256 * kMib);
+  auto& reserve = reserve_.emplace(256 * kMib);
   connect(&reserve, nullptr);
   take_a_round_trip(*sender_, kRoundTrip);
   EXPECT_EQ(send_all_places(milliseconds(400)), 8U);
@@ -140,7 +142,7 @@ TEST_F(LongPathTest, a_sender_has_more_under_way_as_long_as_no_message_waits) {
 }
 
 TEST_F(LongPathTest, what_took_the_last_place_of_fewer_gets_a_sender_no_more) {
-  Reserve reserve(256 * kMib);
+  auto& reserve = reserve_.emplace(256 * kMib);
   connect(&reserve, nullptr);
   take_a_round_trip(*sender_, kRoundTrip);
   use_receives();
@@ -157,7 +159,7 @@ TEST_F(LongPathTest, what_took_the_last_place_of_fewer_gets_a_sender_no_more) {
 }
 
 TEST_F(LongPathTest, a_sender_on_a_short_path_has_no_more_under_way) {
-  Reserve reserve(256 * kMib);
+  auto& reserve = reserve_.emplace(256 * kMib);
   connect(&reserve, nullptr);
   take_a_round_trip(*sender_, milliseconds(1));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(send_all_places(milliseconds(2)), 8U);
@@ -165,7 +167,7 @@ TEST_F(LongPathTest, a_sender_on_a_short_path_has_no_more_under_way) {
 
 // A busy host answers late. Content takes two round trips.
 TEST_F(LongPathTest, a_sender_learns_from_content_that_the_path_is_short) {
-  Reserve reserve(256 * kMib);
+  auto& reserve = reserve_.emplace(256 * kMib);
   connect(&reserve, nullptr);
   take_a_round_trip(*sender_, milliseconds(5));
   EXPECT_TRUE(send_one(kShort));
@@ -177,14 +179,13 @@ TEST_F(LongPathTest, a_sender_learns_from_content_that_the_path_is_short) {
 }
 
 TEST_F(LongPathTest, a_sender_goes_on_with_what_it_has_where_there_is_no_more_memory) {
-  Reserve reserve(20 * kMib);
+  auto& reserve = reserve_.emplace(20 * kMib);
   connect(&reserve, nullptr);
   take_a_round_trip(*sender_, kRoundTrip);
   EXPECT_EQ(send_all_places(milliseconds(300)), 8U);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(send_all_places(milliseconds(300)), 16U);
 }
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // they need memory themselves
 // This process gets hardly any more address space.
 class NoMoreMemory {
  public:
@@ -205,7 +206,8 @@ class NoMoreMemory {
 };
 
 TEST_F(LongPathTest, a_sender_goes_on_with_what_it_has_where_the_system_gives_no_more_memory) {
-  Reserve reserve(256 * kMib);
+  if (work::kMetered) GTEST_SKIP() << "a sanitizer needs memory of its own";
+  auto& reserve = reserve_.emplace(256 * kMib);
   connect(&reserve, nullptr);
   take_a_round_trip(*sender_, kRoundTrip);
   EXPECT_EQ(send_all_places(milliseconds(300)), 8U);
@@ -216,10 +218,9 @@ TEST_F(LongPathTest, a_sender_goes_on_with_what_it_has_where_the_system_gives_no
   EXPECT_EQ(send_all_places(milliseconds(300)), 8U) << "it does not ask again and again";
   EXPECT_TRUE(reserve.take(128 * kMib)) << "what it did not get is left for others";
 }
-#endif
 
 TEST_F(LongPathTest, a_receiver_has_room_for_more_while_half_of_it_comes_in_a_round_trip) {
-  Reserve reserve(256 * kMib);
+  auto& reserve = reserve_.emplace(256 * kMib);
   connect(nullptr, &reserve);
   ASSERT_EQ(sender_->content_room(), kMib);
   take_a_round_trip(*receiver_, kRoundTrip);
@@ -237,7 +238,7 @@ TEST_F(LongPathTest, a_receiver_has_room_for_more_while_half_of_it_comes_in_a_ro
 
 // A busy host answers late. Content comes a round trip after its receive was posted, at least.
 TEST_F(LongPathTest, a_receiver_learns_from_content_that_the_path_is_short) {
-  Reserve reserve(256 * kMib);
+  auto& reserve = reserve_.emplace(256 * kMib);
   connect(nullptr, &reserve);
   take_a_round_trip(*receiver_, milliseconds(5));
   for (int i = 0; i < 4; ++i) come(8, kMib, milliseconds(i == 0 ? 1 : 5));
@@ -245,7 +246,7 @@ TEST_F(LongPathTest, a_receiver_learns_from_content_that_the_path_is_short) {
 }
 
 TEST_F(LongPathTest, a_receiver_has_no_more_room_for_many_messages_that_hold_little) {
-  Reserve reserve(256 * kMib);
+  auto& reserve = reserve_.emplace(256 * kMib);
   connect(nullptr, &reserve);
   take_a_round_trip(*receiver_, kRoundTrip);
   for (int i = 0; i < 4; ++i) come(8, kShort);
