@@ -109,7 +109,8 @@ class UdpSocket {
   [[nodiscard]] bool joins() const { return joins_; }          // UDP_GRO
   [[nodiscard]] std::size_t receive_bytes() const { return receive_bytes_; }
   // How much of that messages may take that have been read and are kept (KeptMessages). The rest is
-  // for those that have not been, and for what the kernel counts besides, a third of it and more.
+  // for those that have not been, and for what the kernel still counts of those that are gone,
+  // which is up to a quarter of it.
   static constexpr std::size_t kForOthers = 12 << 20;
   [[nodiscard]] std::size_t kept_bytes() const {
     if (!joins_ || receive_bytes_ < KeptLength::kShort + kForOthers) return 0;
