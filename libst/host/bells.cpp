@@ -107,10 +107,12 @@ void Bells::close(uid_t user, os::UniqueFd file) {
   if (close_) close_(user, std::move(file));
 }
 
-// Edge-triggered: epoll reports each write once, so nobody has to read the bell.
+// Edge-triggered: epoll reports each write once, so nobody has to read the bell. So is one that is
+// not heard: epoll always tells errors, and a full counter, which the kernel adds to for who asks
+// it (aio), is one that lasts.
 int Bells::watch(int operation, const Client& client, int bell, bool heard) {
   epoll_event event{};
-  event.events = heard ? static_cast<std::uint32_t>(EPOLLIN | EPOLLET) : 0;
+  event.events = static_cast<std::uint32_t>(heard ? EPOLLIN | EPOLLET : EPOLLET);
   event.data.u64 = client.id;
   return ::epoll_ctl(client.bell_group->watch.get(), operation, bell, &event) == 0 ? 0 : -errno;
 }
