@@ -100,8 +100,9 @@ class Backend {
   void ring(std::uint32_t bell) const { page().bells.ring(bell); }
   virtual void rung(Time now) = 0;
   // Checks `condition` for a short while, and drives the link meanwhile if it runs in this process.
-  // Returns true if the condition holds; false: time to sleep, or `deadline` has passed.
-  virtual bool attend(Condition condition, Time deadline) = 0;
+  // Returns 0 if the condition holds; -EAGAIN: time to sleep, or `deadline` has passed; -EINTR: a
+  // signal handler ran while it slept on the link.
+  virtual int attend(Condition condition, Time deadline) = 0;
   // One turn of the link, if it runs in this process, for a caller who takes the news of all
   // channels that `gatherer` gathers right after (UserChannel::gather): so nobody is woken for
   // them. Returns the time of that turn, a microsecond old at most; 0: not known.

@@ -28,7 +28,7 @@ class LocalBackend final : public Backend {
 
   void rung(Time now) override;
   void kick(std::uint32_t bell) override;
-  bool attend(Condition condition, Time deadline) override;
+  int attend(Condition condition, Time deadline) override;
   Time look(std::uint32_t gatherer) override;
   void rouse() override { loop_.rouse(); }
   [[nodiscard]] int error() const override { return 0; }
@@ -43,7 +43,7 @@ class LocalBackend final : public Backend {
   void answer_posts();
   // What the caller does between turns in which nothing moves.
   enum class Between { kYields, kSleeps };
-  bool drive(Condition condition, Time deadline, Between between = Between::kYields);
+  int drive(Condition condition, Time deadline, Between between = Between::kYields);
   void yield();
 
   // How long a caller drives the link before it sleeps: about a round trip to a peer that must wake
@@ -205,16 +205,16 @@ bool LocalBackend::leaves_at_once() {
          page().service_asleep.load() != 0;
 }
 
-bool LocalBackend::attend(Condition condition, Time deadline) {
+int LocalBackend::attend(Condition condition, Time deadline) {
   if (deadline == 0) return drive(condition, 0);
   const auto begin = port::now();
   // Where others spin on this core, a thread that spins, too, gets it back a slice later, and one
   // that sleeps as soon as a frame wakes it. After a while the loop takes over.
   const bool naps = core_.is_shared(begin);
   const auto until = std::min(deadline, begin + (naps ? kNap : kPatience));
-  if (drive(condition, until, naps ? Between::kSleeps : Between::kYields)) return true;
-  if (deadline > begin) loop_.take_over();
-  return false;
+  const auto driven = drive(condition, until, naps ? Between::kSleeps : Between::kYields);
+  if (driven == -EAGAIN && deadline > begin) loop_.take_over();
+  return driven;
 }
 
 Time LocalBackend::look(std::uint32_t gatherer) {
@@ -229,25 +229,26 @@ Time LocalBackend::look(std::uint32_t gatherer) {
   return time;
 }
 
-// At least one turn, then until the condition holds or the time has come.
-bool LocalBackend::drive(Condition condition, Time until, Between between) {
-  bool holds = false;
+// At least one turn, then until the condition holds, the time has come or a signal handler has run
+// while it slept.
+int LocalBackend::drive(Condition condition, Time until, Between between) {
+  bool holds = false, uninterrupted = true;
   for (auto turn = service_.drive();; turn.give_way()) {
     loop_.visited();
     const auto rouses = loop_.rouses();
     const auto moved = turn->poll();
     holds = condition();
-    if (holds || until == 0) break;
+    if (holds || until == 0 || !uninterrupted) break;
     const auto now = turn->now();
     if (now >= until) break;
     if (moved != 0) continue;
     if (between == Between::kSleeps)
-      loop_.sleep_as_caller(turn, until - now, rouses);
+      uninterrupted = loop_.sleep_as_caller(turn, until - now, rouses);
     else if (yields_)
       yield();
   }
   if (passed_on_.load(std::memory_order_seq_cst)) answer_posts();
-  return holds;
+  return holds ? 0 : uninterrupted ? -EAGAIN : -EINTR;
 }
 
 void LocalBackend::yield() {

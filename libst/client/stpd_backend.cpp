@@ -356,17 +356,17 @@ void StpdBackend::rung(Time /*now*/) {
   if (page().service_asleep.load(std::memory_order_seq_cst) != 0) ::eventfd_write(bell_.get(), 1);
 }
 
-bool StpdBackend::attend(Condition condition, Time deadline) {
+int StpdBackend::attend(Condition condition, Time deadline) {
   const auto until = deadline == 0 ? 0 : std::min(deadline, port::now() + kPatience);
   for (;;) {
-    if (condition()) return true;
+    if (condition()) return 0;
     // stpd may need this core. It gets one that is shared without this, because it wakes.
     const auto begin = port::now();
-    if (core_.is_shared(begin)) return false;
+    if (core_.is_shared(begin)) return -EAGAIN;
     std::this_thread::yield();
     const auto now = port::now();
     core_.yielded(begin, now);
-    if (until == 0 || now >= until) return condition();
+    if (until == 0 || now >= until) return condition() ? 0 : -EAGAIN;
   }
 }
 

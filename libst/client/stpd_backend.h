@@ -89,7 +89,7 @@ class StpdBackend final : public Backend {
       : stpd_(std::move(stpd)), shard_(shard) {}
 
   void rung(Time now) override;
-  bool attend(Condition condition, Time deadline) override;
+  int attend(Condition condition, Time deadline) override;
   [[nodiscard]] bool lends_memory() const override { return true; }
   [[nodiscard]] int error() const override { return stpd_->error(); }
   [[nodiscard]] int gone() const override { return stpd_->gone(); }

@@ -7,6 +7,7 @@
 #include <sys/time.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 
 #include "libst/client/backend.h"
@@ -67,7 +68,8 @@ int sleep_at(Place& place, std::uint32_t seen, Time deadline) {
 // no request to the backend.
 template <typename Place, typename Ready>
 int wait_until(Backend& backend, Place& place, Time deadline, Ready ready) {
-  if (backend.attend(Condition(ready), deadline)) return 0;
+  const auto attended = backend.attend(Condition(ready), deadline);
+  if (attended != -EAGAIN) return attended;
   if (deadline == 0) {
     const auto gone = backend.gone();
     return gone != 0 ? gone : -EWOULDBLOCK;

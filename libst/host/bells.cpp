@@ -147,12 +147,15 @@ bool Bells::any_rung() const {
 // The link's descriptor and the watches may be epolls, and are in none: to add one to another takes
 // a mutex of the kernel that there is once, and any user of the host can hold that for most of the
 // time.
-void Bells::sleep(int link, Time length) {
+bool Bells::sleep(int link, Time length) {
   const timespec timeout{.tv_sec = static_cast<time_t>(length / kSecond),
                          .tv_nsec = static_cast<long>(length % kSecond)};
   awaited_[kLink].fd = link;
-  if (::ppoll(awaited_.data(), awaited_.size(), &timeout, nullptr) <= 0)
-    for (auto& each : awaited_) each.revents = 0;
+  const auto ready = ::ppoll(awaited_.data(), awaited_.size(), &timeout, nullptr);
+  if (ready > 0) return true;
+  const bool was_interrupted = ready < 0 && errno == EINTR;
+  for (auto& each : awaited_) each.revents = 0;
+  return !was_interrupted;
 }
 
 void Bells::hear() {

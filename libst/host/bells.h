@@ -69,8 +69,8 @@ class Bells {
   void close_by(Close close) { close_ = std::move(close); }
 
   // Sleeps until a bell rings, `link` is readable (-1: none), or `length` has passed. Call between
-  // fall_asleep() and wake_up(), from one thread.
-  void sleep(int link, Time length);
+  // fall_asleep() and wake_up(), from one thread. False: a signal handler ran.
+  bool sleep(int link, Time length);
   // From now on clients that post also write their bells. False: a bell has rung already.
   [[nodiscard]] bool fall_asleep();
   void wake_up();

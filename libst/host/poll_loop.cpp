@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <utility>
 
@@ -41,11 +42,12 @@ constexpr Time kLongestSleep = kMillisecond, kLongestWakeableSleep = 100 * kMill
 // With fewer cores than this, spinning takes the CPU from the very programs it serves.
 constexpr unsigned kCoresToSpin = 4;
 
-void wait_for(int fd, Time length) {
+// False: a signal handler ran.
+bool wait_for(int fd, Time length) {
   const timespec timeout{.tv_sec = static_cast<time_t>(length / kSecond),
                          .tv_nsec = static_cast<long>(length % kSecond)};
   pollfd readable{.fd = fd, .events = POLLIN, .revents = 0};
-  ::ppoll(&readable, 1, &timeout, nullptr);
+  return ::ppoll(&readable, 1, &timeout, nullptr) >= 0 || errno != EINTR;
 }
 
 }  // namespace
@@ -90,23 +92,29 @@ void PollLoop::take_over() {
   [[maybe_unused]] const auto put = ::write(service_.bell(), &one, sizeof one);
 }
 
-void PollLoop::sleep_as_caller(Turn& driving, Time length, std::uint32_t rouses) {
+bool PollLoop::sleep_as_caller(Turn& driving, Time length, std::uint32_t rouses) {
   const auto deadline = driving->next_deadline();
   const auto now = port::now();
-  if (deadline <= now) return;
+  if (deadline <= now) return true;
   length = std::min(length, deadline - now);
+  bool uninterrupted = true;
   // One thread alone hears the bells. This one looks again soon: the other may have gone. And so
   // does one that a frame may not wake.
   const bool beside = drives_ || caller_sleeps_;
   if (beside || driving->port().wakes() != port::Port::Wakes::kAlways)
     length = std::min(length, kHandover);
-  if (beside) return driving.pause([&] { wait_for(wake_fd_, length); });
-  if (!driving->prepare_to_sleep()) return;
+  if (beside) {
+    driving.pause([&] { uninterrupted = wait_for(wake_fd_, length); });
+    return uninterrupted;
+  }
+  if (!driving->prepare_to_sleep()) return true;
   // Sequentially consistent on both sides: this thread sees the number, or is seen to sleep.
   caller_sleeps_ = true;
-  if (rouses_.load() == rouses) driving.pause([&] { service_.sleep(wake_fd_, length); });
+  if (rouses_.load() == rouses)
+    driving.pause([&] { uninterrupted = service_.sleep(wake_fd_, length); });
   caller_sleeps_ = false;
   driving->woke_up();
+  return uninterrupted;
 }
 
 void PollLoop::rouse() {

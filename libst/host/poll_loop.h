@@ -224,8 +224,9 @@ class PollLoop {
   void take_over();
   // For one that sleeps for a moment: it waits for frames itself, and the loop stays away. A post
   // of another thread, or rouse(), ends the sleep. `rouses`: their number before the caller looked
-  // for what it waits for; if there is another one since, it does not sleep.
-  void sleep_as_caller(Turn& driving, Time length, std::uint32_t rouses);
+  // for what it waits for; if there is another one since, it does not sleep. False: a signal
+  // handler ran while it slept.
+  bool sleep_as_caller(Turn& driving, Time length, std::uint32_t rouses);
   void rouse();
   [[nodiscard]] std::uint32_t rouses() const { return rouses_.load(); }
 

@@ -374,8 +374,8 @@ bool DrivenService::prepare_to_sleep() {
   return false;
 }
 
-void Service::sleep(int wake_fd, Time length) {
-  driven_.impl_->bells.sleep(wake_fd, length);
+bool Service::sleep(int wake_fd, Time length) {
+  return driven_.impl_->bells.sleep(wake_fd, length);
 }
 
 void DrivenService::woke_up() {

@@ -324,8 +324,8 @@ class Service {
   [[nodiscard]] std::uint64_t silenced_bells() const;
   // Sleeps until a client has rung, a thread of this process has written bell(), `wake_fd` is
   // readable (-1: none), or `length` has passed. Call between prepare_to_sleep() and woke_up(),
-  // without the lock, from one thread.
-  void sleep(int wake_fd, Time length);
+  // without the lock, from one thread. False: a signal handler ran.
+  bool sleep(int wake_fd, Time length);
   // The service's own eventfd, which is never handed out. Needs no lock.
   [[nodiscard]] int bell() const;
 

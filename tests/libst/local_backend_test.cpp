@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <sched.h>
 
+#include <cerrno>
 #include <chrono>
 #include <utility>
 
@@ -15,6 +16,7 @@ namespace {
 thread_local bool is_crowded = false;
 thread_local std::chrono::microseconds next_is_late{0};
 thread_local int sleeps = 0;
+thread_local bool is_interrupted = false;  // when it sleeps next
 
 }  // namespace
 
@@ -34,6 +36,10 @@ extern "C" __attribute__((visibility("default"))) int ppoll(pollfd* files, nfds_
                                                             const sigset_t* mask) {
   static const auto real = reinterpret_cast<decltype(&ppoll)>(::dlsym(RTLD_NEXT, "ppoll"));
   ++sleeps;
+  if (std::exchange(is_interrupted, false)) {  // as if a signal handler had run
+    errno = EINTR;
+    return -1;
+  }
   return real(files, count, timeout, mask);
 }
 
@@ -61,6 +67,20 @@ TEST_P(LocalBackend, WhereTheCoreIsCrowdedAThreadSleepsOnTheLinkItself) {
   is_crowded = true;
   sleeps_of_a_wait();  // it learns this
   EXPECT_TRUE(host::eventually([&] { return sleeps_of_a_wait() != 0; }));
+  is_crowded = false;
+}
+
+// Or the signal would be lost: the thread goes on to sleep for as long as it waits.
+TEST_P(LocalBackend, WhereTheCoreIsCrowdedASignalEndsAWaitAsWell) {
+  is_crowded = true;
+  EXPECT_TRUE(host::eventually([&] {
+    sleeps_of_a_wait();  // it learns this
+    is_interrupted = true;
+    st_header_t got;
+    timeval limit{.tv_sec = 0, .tv_usec = 5'000};
+    const auto error = st_rx(connected_, &got, nullptr, &limit);
+    return !std::exchange(is_interrupted, false) && error == -EINTR;
+  }));
   is_crowded = false;
 }
 

@@ -20,7 +20,7 @@ class NoLink final : public client::Backend {
     return -ENODEV;
   }
   void rung(Time /*now*/) override {}
-  bool attend(client::Condition /*condition*/, Time /*deadline*/) override { return false; }
+  int attend(client::Condition /*condition*/, Time /*deadline*/) override { return -EAGAIN; }
   [[nodiscard]] int error() const override { return 0; }
 };
 

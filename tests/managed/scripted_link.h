@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -46,7 +47,9 @@ class ScriptedLink final : public client::Backend {
     return accept(payload, answer.body.as<ask::Accept::Reply>());
   }
   void rung(Time /*now*/) override { ++rings; }
-  bool attend(client::Condition condition, Time /*deadline*/) override { return condition(); }
+  int attend(client::Condition condition, Time /*deadline*/) override {
+    return condition() ? 0 : -EAGAIN;
+  }
   Time look(std::uint32_t gatherer) override {
     looked_for = gatherer;
     return turn_time;
