@@ -3,6 +3,8 @@
 // more as they carry, within a bound of memory.
 #pragma once
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -20,11 +22,21 @@ class Reserve {
  public:
   explicit Reserve(std::size_t bytes = usual()) : left_(bytes) {}
   // 256 MiB, but no more than a sixteenth of the machine's memory.
-  static std::size_t usual();
+  static std::size_t usual() {
+    constexpr std::size_t kMost = std::size_t{256} << 20, kPart = 16;
+    const auto pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGESIZE);
+    if (pages <= 0 || size <= 0) return kMost / kPart;
+    return std::min(kMost,
+                    static_cast<std::size_t>(pages) / kPart * static_cast<std::size_t>(size));
+  }
 
   // False: that is more than half of what is left, of which something stays for whoever comes
   // later.
-  [[nodiscard]] bool take(std::size_t bytes);
+  [[nodiscard]] bool take(std::size_t bytes) {
+    for (auto left = left_.load(); bytes <= left / 2;)
+      if (left_.compare_exchange_weak(left, left - bytes)) return true;
+    return false;
+  }
   void give_back(std::size_t bytes) { left_ += bytes; }
 
  private:
@@ -87,7 +99,17 @@ class Inflow {
  public:
   // Bytes have come. True: in the last round trip it was at least half of what the receiver has
   // room for, so that this may be why it was no more.
-  [[nodiscard]] bool fills(std::size_t room, std::size_t bytes, TimePoint now, const Path& path);
+  [[nodiscard]] bool fills(std::size_t room, std::size_t bytes, TimePoint now, const Path& path) {
+    const auto time = now - since_;
+    if (!path.is_long()) return false;
+    bytes_ += bytes;
+    if (time < path.round_trip()) return false;
+    since_ = now;
+    const auto in_a_round_trip = static_cast<double>(std::exchange(bytes_, 0)) *
+                                 static_cast<double>(path.round_trip().count()) /
+                                 static_cast<double>(time.count());
+    return in_a_round_trip >= static_cast<double>(room) / 2;
+  }
 
  private:
   TimePoint since_{};
