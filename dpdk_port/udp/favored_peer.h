@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
-// The station that most lone datagrams and full calls of a link go to has a socket of its own, at
-// the same address and port as the link's and connected to it: so the kernel looks for no route and
-// no neighbor for each of them, neither to the station nor from it, and its calls tell and are told
-// nothing but the datagram. What comes from that station arrives there; all others have the link's
-// socket. It hears lone datagrams: many at a time are joined, and so come to the link's socket.
+// The station that most lone datagrams of a link go to has a socket of its own, at the same address
+// and port as the link's and connected to it: so the kernel looks for no route and no neighbor for
+// each datagram, neither to the station nor from it, and its calls tell and are told nothing but
+// the datagram. What comes from that station arrives there; all others have the link's socket. It
+// is for lone datagrams: many at a time are joined, and so come to the link's socket.
 //
 // Its socket is bound to the interface by which the kernel sends to the station, and so gets
 // nothing that pretends to come from there and comes by another one.
@@ -45,8 +45,7 @@ class LoneAnswer {
 
 class FavoredPeer {
  public:
-  // How many more lone datagrams and full calls a station gets than all others together before it
-  // is favored.
+  // How many more lone datagrams a station gets than all others together before it is favored.
   static constexpr unsigned kEnough = 256;
   // How long nobody is favored after the kernel has refused, but may not the next time.
   static constexpr Time kAgain = kSecond;
@@ -73,8 +72,7 @@ class FavoredPeer {
   FavoredPeer(const FavoredPeer&) = delete;
   FavoredPeer& operator=(const FavoredPeer&) = delete;
 
-  // A lone datagram, or as many as fill a call, have left for a station that the Node has a
-  // connection with.
+  // A lone datagram has left for a station that the Node has a connection with.
   void sent(const MacAddr& to, const RecentGoal::Address& at, Time now) {
     if (!can_favor_) return;
     if (to != candidate_) {

@@ -22,7 +22,7 @@ class KeptLength {
   static constexpr std::size_t kFewMessages = 256, kManyMessages = 448;
   // A trial measures so many bytes with one length and then with the other, each after as many as
   // it takes until that is so. The next one is so many bytes later.
-  static constexpr std::size_t kMeasured = 32 << 20, kHolds = 1 << 30;
+  static constexpr std::size_t kMeasured = 32 << 20, kHolds = std::size_t{4} << 30;
   // Where nothing comes for so long, nothing stays (KeptMessages::kWhile).
   static constexpr Time kPause = 2 * kMillisecond;
   // The long one has to gain an eighth: it takes memory, and a measurement is off by as much as a

@@ -355,28 +355,20 @@ int UdpSender::ask(std::span<Datagram> first, UdpSocket& asking, Time now) {
 
 std::size_t UdpSender::send_to(const InternetAddress& to, std::span<Datagram> run, Time now) {
   if (run.size() == 1 && send_lone(run.front(), now)) {
-    full_calls_ = 0;
     ++counters_.calls;
     ++counters_.datagrams;
     socket_.count_sent(to, run.front().size(), now);
     favored_.sent(run.front().to, *to_, now);
     return 1;
   }
-  full_calls_ = fills_a_call(run) ? full_calls_ + 1 : 0;
-  const bool is_long = full_calls_ > kFullCalls;
-  if (is_long) {
-    if (const auto sent = send_long(run, now)) return *sent;
-  }
   UdpSocket::Attempts attempts;
   for (;;) {
-    const int sent =
-        run.size() > 1 && socket_.segments() ? send_joined(run, nullptr) : send_singly(run);
+    const int sent = run.size() > 1 && socket_.segments() ? send_joined(run) : send_singly(run);
     if (sent >= 0) {
       ++counters_.calls;
       counters_.datagrams += static_cast<std::size_t>(sent);
       socket_.count_sent(to, run.front().size(), now);
-      if ((run.size() == 1 || is_long) && run.front().connected)
-        favored_.sent(run.front().to, *to_, now);
+      if (run.size() == 1 && run.front().connected) favored_.sent(run.front().to, *to_, now);
       return static_cast<std::size_t>(sent);
     }
     const int error = errno;
@@ -409,24 +401,6 @@ bool UdpSender::send_lone(const Datagram& lone, Time now) {
 
 bool UdpSender::fills_a_call(std::span<const Datagram> run) {
   return run.size() > 1 && run.size() * run.front().size() >= kFull;
-}
-
-// To the favored station. Returns as send_run(); nullopt: by the link's socket, as above.
-std::optional<std::size_t> UdpSender::send_long(std::span<Datagram> run, Time now) {
-  UdpSocket* const socket = favored_.socket_to(run.front().to);
-  if (socket == nullptr || run.front().may_be_marked || by_ != &socket_ || !socket_.segments())
-    return std::nullopt;
-  if (send_joined(run, socket) < 0) {
-    if (errno == EAGAIN) return 0;
-    failed_alone(*socket, errno, now);
-    return std::nullopt;
-  }
-  ++counters_.calls;
-  counters_.datagrams += run.size();
-  counters_.favored += run.size();
-  socket_.count_sent(to_->address, run.front().size(), now);
-  favored_.sent(run.front().to, *to_, now);
-  return run.size();
 }
 
 void UdpSender::failed_alone(UdpSocket& socket, int error, Time now) {
@@ -526,14 +500,11 @@ std::size_t UdpSender::begin_control(const Datagram& first) {
 }
 
 // Returns the number that was sent, or -1: see errno.
-int UdpSender::send_joined(std::span<Datagram> run, const UdpSocket* connected) {
-  std::size_t before = 0;
+int UdpSender::send_joined(std::span<Datagram> run) {
+  const std::size_t before = CMSG_ALIGN(begin_control(run.front()));
   msghdr message{};
-  if (connected == nullptr) {
-    before = CMSG_ALIGN(begin_control(run.front()));
-    message.msg_name = &to_->name;
-    message.msg_namelen = to_->length;
-  }
+  message.msg_name = &to_->name;
+  message.msg_namelen = to_->length;
   message.msg_iov = pieces_.data();
   message.msg_iovlen = list_pieces(run);
   message.msg_control = control_.data();
@@ -544,8 +515,7 @@ int UdpSender::send_joined(std::span<Datagram> run, const UdpSocket* connected) 
   segment->cmsg_len = CMSG_LEN(sizeof(std::uint16_t));
   const auto size = static_cast<std::uint16_t>(run.front().size());
   std::memcpy(CMSG_DATA(segment), &size, sizeof size);
-  const int fd = connected == nullptr ? by_->fd() : connected->fd();
-  const auto sent = ::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  const auto sent = ::sendmsg(by_->fd(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   return sent < 0 ? -1 : static_cast<int>(run.size());
 }
 

@@ -9,7 +9,6 @@
 #include <sys/uio.h>
 
 #include <array>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -51,10 +50,8 @@ class UdpSender {
   // Datagrams of up to so many bytes that leave in one call are copied behind each other first: a
   // copy more costs less than so many short pieces cost the kernel.
   static constexpr std::size_t kGathered = 2'200;
-  // A call of so many bytes is full. What leaves after so many full ones in a row is of a long
-  // transfer.
+  // A call of so many bytes is full.
   static constexpr std::size_t kFull = 32 << 10;
-  static constexpr unsigned kFullCalls = 4;
 
   struct Datagram {
     MacAddr to;
@@ -96,8 +93,7 @@ class UdpSender {
   std::size_t gather(std::span<const Datagram> run);
   std::size_t begin_control(const Datagram& first);
   static bool fills_a_call(std::span<const Datagram> run);
-  std::optional<std::size_t> send_long(std::span<Datagram> run, Time now);
-  int send_joined(std::span<Datagram> run, const UdpSocket* connected);
+  int send_joined(std::span<Datagram> run);
   int send_singly(std::span<Datagram> run);
 
   UdpSocket& socket_;
@@ -115,7 +111,6 @@ class UdpSender {
   std::size_t fills_ = 1;  // so many datagrams filled a call lately
   Time full_since_ = kNever;
   std::size_t full_bytes_ = 0;         // that have left in this turn in full calls
-  unsigned full_calls_ = 0;            // in a row
   RecentGoal::Address* to_ = nullptr;  // the station that is being sent to
   UdpSocket* by_ = &socket_;           // the socket that sends to it
   std::array<Departures, 3> departures_{Departures(system_random()), Departures(system_random()),
