@@ -145,8 +145,13 @@ void Domain::close() {
 
 // Nothing uses the memory of programs any more.
 void Domain::end_all_objects() {
-  for (auto& [context, operation] : std::exchange(operations_, {}))
-    operation->end(-ECANCELED, "the domain was closed");
+  for (auto& [context, operation] : std::exchange(operations_, {})) {
+    // Receives may wait for one that was taken back.
+    if (operation->abandoned)
+      operation->connection->received(operation, -ECANCELED);
+    else
+      operation->end(-ECANCELED, "the domain was closed");
+  }
   for (auto& [context, connection] : std::exchange(connections_, {})) connection->end(-ECANCELED);
   for (auto& [context, listener] : std::exchange(listeners_, {})) listener->over();
   for (auto& [at, region] : std::exchange(regions_, {})) region->over();

@@ -162,6 +162,16 @@ class Messages(PairCase):
                 self.assertEqual(buffer, message)
                 send.wait(PATIENCE)
 
+    def test_are_awaited_no_more_when_the_domain_is_closed(self):
+        """Nor by a receive that waits until one that was taken back is over."""
+        taken_back = self.b.begin_receive()
+        taken_back.cancel()
+        behind = self.b.begin_receive()
+        self.domain.close()
+        self.assertTrue(behind.done)
+        for receive in taken_back, behind:
+            self.assertRaises(stp.Canceled, receive.wait, PATIENCE)
+
     def test_end_the_iteration_when_the_peer_closes(self):
         received = Thread(lambda: list(self.b))
         for n in range(5):
