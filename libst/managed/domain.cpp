@@ -2,6 +2,7 @@
 #include "libst/managed/domain.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <limits>
@@ -20,9 +21,29 @@
 #include "libst/managed/queue.h"
 #include "stp/base/assert.h"
 
+// Of LeakSanitizer, in programs that have it: where to look for pointers, beside the heap.
+extern "C" {
+[[gnu::weak]] void __lsan_register_root_region(const void* begin, std::size_t size);
+[[gnu::weak]] void __lsan_unregister_root_region(const void* begin, std::size_t size);
+}
+
 namespace stp::managed {
 
 using client::fail;
+
+void* map_pages_of_object(std::size_t size) {
+  auto* const pages =
+      ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (pages == MAP_FAILED) return nullptr;
+  // A program may end while a domain is open. What the domain owns is no leak then.
+  if (__lsan_register_root_region != nullptr) __lsan_register_root_region(pages, size);
+  return pages;
+}
+
+void unmap_pages_of_object(void* pages, std::size_t size) {
+  if (__lsan_unregister_root_region != nullptr) __lsan_unregister_root_region(pages, size);
+  ::munmap(pages, size);
+}
 
 int Domain::open(const stm_domain_attr_t& attr, std::shared_ptr<Domain>& out) {
   std::shared_ptr<Backend> backend;

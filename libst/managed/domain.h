@@ -7,8 +7,6 @@
 // drive lock must not lock them.
 #pragma once
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -64,6 +62,11 @@ class MappingGateShut {
   static void unlock() STP_THREAD_SAFETY(no_thread_safety_analysis);
 };
 
+// Pages of no heap, in which tools that look for leaks find pointers all the same. nullptr: no
+// memory.
+void* map_pages_of_object(std::size_t size);
+void unmap_pages_of_object(void* pages, std::size_t size);
+
 // For std::allocate_shared: gives each object whole pages of its own.
 template <typename T>
 struct PageAllocator {
@@ -72,12 +75,13 @@ struct PageAllocator {
   template <typename U>
   explicit PageAllocator(const PageAllocator<U>&) {}
   T* allocate(std::size_t count) {
-    auto* const memory = ::mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE,
-                                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
+    auto* const memory = map_pages_of_object(count * sizeof(T));
+    if (memory == nullptr) throw std::bad_alloc();
     return static_cast<T*>(memory);
   }
-  void deallocate(T* memory, std::size_t count) { ::munmap(memory, count * sizeof(T)); }
+  void deallocate(T* memory, std::size_t count) {
+    unmap_pages_of_object(memory, count * sizeof(T));
+  }
   friend bool operator==(const PageAllocator&, const PageAllocator&) { return true; }
 };
 
