@@ -10,7 +10,49 @@
 #include "libst/include/stp/st.h"
 #include "stp/base/caught.h"
 
+#if defined(__SANITIZE_THREAD__)
+#define STP_SEES_ITS_LOCKS 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define STP_SEES_ITS_LOCKS 1
+#endif
+#endif
+#ifndef STP_SEES_ITS_LOCKS
+#define STP_SEES_ITS_LOCKS 0
+// Of ThreadSanitizer, in programs that have it. (Go's race detector has __tsan_acquire as well, but
+// with other arguments.)
+extern "C" {
+[[gnu::weak]] void AnnotateHappensBefore(const char* file, int line, const volatile void* address);
+[[gnu::weak]] void AnnotateHappensAfter(const char* file, int line, const volatile void* address);
+}
+#endif
+
 namespace stp::client {
+
+#if STP_SEES_ITS_LOCKS
+struct TellsThreadSanitizer {
+  TellsThreadSanitizer() {}
+};
+#else
+// ThreadSanitizer in a program sees no lock of a library that was compiled without it. So each call
+// tells it that what a thread has written before the call, another one may use after its own.
+class TellsThreadSanitizer {
+ public:
+  TellsThreadSanitizer() {
+    if (AnnotateHappensBefore != nullptr) [[unlikely]]
+      AnnotateHappensBefore("", 0, &any_call_);
+  }
+  ~TellsThreadSanitizer() {
+    if (AnnotateHappensAfter != nullptr) [[unlikely]]
+      AnnotateHappensAfter("", 0, &any_call_);
+  }
+  TellsThreadSanitizer(const TellsThreadSanitizer&) = delete;
+  TellsThreadSanitizer& operator=(const TellsThreadSanitizer&) = delete;
+
+ private:
+  static inline constinit char any_call_ = 0;
+};
+#endif
 
 // The functions that a program sets to observe its calls: st_set_error_handler, st_set_log.
 struct Hook {
@@ -78,6 +120,7 @@ int run(Body&& body) noexcept {
 // the program's hooks.
 template <typename Body>
 int guarded(Body&& body, const char* call = __builtin_FUNCTION()) noexcept {
+  const TellsThreadSanitizer telling;
   const auto result = run(body);
   call_over(call, result, false);
   return result;
@@ -86,6 +129,7 @@ int guarded(Body&& body, const char* call = __builtin_FUNCTION()) noexcept {
 // The same for a call that moves frames: only its errors are reported to the hooks.
 template <typename Body>
 int guarded_per_frame(Body&& body, const char* call = __builtin_FUNCTION()) noexcept {
+  const TellsThreadSanitizer telling;
   const auto result = run(body);
   if (result < 0) call_over(call, result, true);
   return result;
