@@ -232,7 +232,9 @@ class PollLoop {
 
   // Call without the lock, after ringing a bell: a caller that has visited the Service leaves work
   // to the loop. Unless there is another visit, the loop does the work within a millisecond.
+  // Threads that call it at the same time may be counted as one.
   void leave_to_loop() {
+    posts_left_.store(posts_left_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     if (left_.load(std::memory_order_relaxed)) return;
     left_ = true;
     if (far_away_) call();
@@ -261,8 +263,10 @@ class PollLoop {
   void wait_for_callers();
   void drive();
   [[nodiscard]] static std::uint64_t frames(const Turn& driving);
+  // All posts so far, modulo 2^32.
   [[nodiscard]] std::uint32_t posts() const {
-    return static_cast<std::uint32_t>(visits_.load(std::memory_order_relaxed) / kPost);
+    return static_cast<std::uint32_t>(visits_.load(std::memory_order_relaxed) / kPost) +
+           posts_left_.load(std::memory_order_relaxed);
   }
   bool turn(const Turn& driving);
   void rest(Turn& driving, Time idle_since, Time& interval);
@@ -288,6 +292,7 @@ class PollLoop {
   // The lower 32 bits count visited(), the upper 32 posted().
   static constexpr std::uint64_t kPost = std::uint64_t{1} << 32;
   std::atomic<std::uint64_t> visits_{0};
+  std::atomic<std::uint32_t> posts_left_{0};  // counts leave_to_loop()
   Attention attention_;
   std::uint64_t frames_seen_ = 0;  // at the thread's last turn
   std::uint32_t posts_seen_ = 0;   // likewise

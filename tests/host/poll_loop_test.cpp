@@ -211,6 +211,29 @@ TEST_P(PollLoopTest, PostsDoNotSendItAwayFromAProgramThatLeavesItsFramesToIt) {
   ASSERT_TRUE(eventually([&] { return loop.looks() != before; })) << "a sender is let alone";
 }
 
+// Of 32 posts in a row one drives the link, and takes the answers with it: such a program makes no
+// call that looks. The loop would fight with it for the lock.
+TEST_P(PollLoopTest, LetsASenderAloneThatLeavesMostOfItsPostsToIt) {
+  PollLoop loop(service, GetParam());
+  loop.start();
+  const auto post = [&](int left) {
+    for (int i = 0; i < left; ++i) loop.leave_to_loop();
+    const auto turn = service.drive();
+    loop.posted();
+  };
+  ASSERT_TRUE(eventually([&] { return loop.looks() != 0; }));
+  auto before = loop.looks();
+  post(0);
+  ASSERT_TRUE(eventually([&] { return loop.looks() - before >= 2; }));
+  ASSERT_TRUE(nop_arrives(0));
+  before = loop.looks();
+  for (std::uint32_t i = 1; i < 100 && loop.looks() == before; ++i) {
+    post(31);
+    ASSERT_TRUE(nop_arrives(i));
+  }
+  EXPECT_NE(loop.looks(), before);
+}
+
 TEST_P(PollLoopTest, ACallThatLooksSendsItAway) {
   PollLoop loop(service, GetParam());
   loop.start();
