@@ -15,6 +15,7 @@
 #include "libst/ipc/shared_memory.h"
 #include "libst/ipc/socket.h"
 #include "libst/os/file_limit.h"
+#include "libst/os/memory_limit.h"
 #include "stp/base/assert.h"
 
 namespace stp::host {
@@ -319,8 +320,7 @@ Allowances::Allowances(std::shared_ptr<Budgets> of_link, unsigned shard, unsigne
 
 void Allowances::set_quotas(const Quotas& quotas) {
   quotas_ = quotas;
-  const auto memory =
-      static_cast<std::uint64_t>(std::max(::sysconf(_SC_PHYS_PAGES), 1L)) * ipc::page_size();
+  const Totals::Memory memory{os::memory_of_machine(), os::memory_to_be_had()};
   budgets_->set_share(quotas.user_share);
   for (const auto& rule : kResourceRules)
     if (rule.by != TotalBy::kProcess)

@@ -36,10 +36,10 @@ namespace stp::host {
 // is left, and of open files as many as one program needs. Only the total limits root, the user of
 // the daemon, and a program with a Node of its own.
 
-// What decides the total of a resource: a number; the machine's memory divided by a number; or what
-// the kernel lets this process have (set_process_totals). With an option of its own, an operator
-// may choose another one.
-enum class TotalBy : std::uint8_t { kNumber, kPartOfMemory, kProcess };
+// What decides the total of a resource: a number; the machine's memory, as others allocate it; the
+// memory that this process may have, divided by a number; or what else the kernel lets this process
+// have (set_process_totals). With an option of its own, an operator may choose another one.
+enum class TotalBy : std::uint8_t { kNumber, kMachine, kPartOfMemory, kProcess };
 
 // The resources: a name for programs (in JSON and of a metric), the heading of a column, words for
 // use in a sentence, the option or setting that an operator raises, its total, and, if that option
@@ -52,17 +52,17 @@ enum class TotalBy : std::uint8_t { kNumber, kPartOfMemory, kProcess };
   X(Connections, "connections", "CONNECTIONS", "connections", "--user-share", kNumber, 65'535,    \
     nullptr)                                                                                      \
   X(QueueBytes, "queue_bytes", "QUEUES", "bytes of queues", "--total-queues", kPartOfMemory, 4,   \
-    "Memory of the queues of connections [a quarter of the machine's]")                           \
+    "Memory of the queues of connections [a quarter of what stpd may have]")                      \
   X(Regions, "regions", "REGIONS", "regions", "--total-regions", kNumber, 262'144,                \
     "Mapped regions")                                                                             \
-  X(MappedBytes, "mapped_bytes", "MAPPED", "mapped bytes", "--total-mapped", kPartOfMemory, 1,    \
+  X(MappedBytes, "mapped_bytes", "MAPPED", "mapped bytes", "--total-mapped", kMachine, 1,         \
     "Mapped memory [as much as the machine has]")                                                 \
   X(Mx, "mx", "MX", "Mx", "--user-share", kNumber, 65'535, nullptr)                               \
   /* Memory of the Node's tables: Bufx entries. */                                                \
   X(TableBytes, "table_bytes", "TABLES", "bytes of Bufx tables", "--total-tables", kPartOfMemory, \
-    16, "Memory of tables of Bufx [a sixteenth of the machine's]")                                \
+    16, "Memory of tables of Bufx [a sixteenth of what stpd may have]")                           \
   X(WindowBytes, "window_bytes", "WINDOWS", "bytes of windows", "--total-windows", kPartOfMemory, \
-    16, "Memory to track incoming data [a sixteenth of the machine's]")                           \
+    16, "Memory to track incoming data [a sixteenth of what stpd may have]")                      \
   X(Mappings, "mappings", "MAPPINGS", "mappings of the daemon", "vm.max_map_count", kProcess, 0,  \
     nullptr)                                                                                      \
   X(Files, "files", "FILES", "open files of the daemon", "LimitNOFILE", kProcess, 0, nullptr)
@@ -104,11 +104,17 @@ class Totals {
   constexpr std::uint64_t& operator[](Resource resource) {
     return chosen_[static_cast<std::size_t>(resource)];
   }
-  // For a machine with so much memory. Not for what the kernel decides.
-  [[nodiscard]] constexpr std::uint64_t of(Resource resource, std::uint64_t memory) const {
+  // Bytes: what the machine has, and what this process may have.
+  struct Memory {
+    std::uint64_t machine, process;
+  };
+  // Not for what the kernel decides.
+  [[nodiscard]] constexpr std::uint64_t of(Resource resource, const Memory& memory) const {
     const auto chosen = chosen_[static_cast<std::size_t>(resource)];
     const auto& rule = describe(resource);
-    return rule.by == TotalBy::kPartOfMemory && chosen == 0 ? memory / rule.usual : chosen;
+    if (chosen != 0) return chosen;
+    if (rule.by == TotalBy::kMachine) return memory.machine / rule.usual;
+    return rule.by == TotalBy::kPartOfMemory ? memory.process / rule.usual : chosen;
   }
 
  private:

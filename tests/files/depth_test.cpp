@@ -30,9 +30,10 @@ TEST(Reserve, has_back_what_a_connection_had_when_that_ends) {
   EXPECT_TRUE(reserve.take(500));
 }
 
-TEST(Reserve, is_a_small_part_of_the_machine_s_memory) {
-  EXPECT_GT(Reserve::usual(), 0U);
-  EXPECT_LE(Reserve::usual(), std::size_t{256} << 20);
+TEST(Reserve, is_a_small_part_of_the_memory_that_there_is) {
+  EXPECT_EQ(Reserve::part_of(std::uint64_t{64} << 30), std::size_t{256} << 20);
+  EXPECT_EQ(Reserve::part_of(256 << 20), 16U << 20) << "in a group with that limit";
+  EXPECT_EQ(Reserve::usual(), Reserve::part_of(os::memory_to_be_had()));
   EXPECT_FALSE(Share(nullptr).take(1));
 }
 

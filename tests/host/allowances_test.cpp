@@ -30,6 +30,18 @@ TEST(Allowances, ARefusalOfARequestHasItsTextInTheReply) {
 }
 
 // For example of a listener's stock of channels, which is refilled between two requests.
+// Programs allocate what they map, in groups of their own.
+TEST(Allowances, TotalsOfMemoryAreThatOfTheMachineWhereOthersAllocateIt) {
+  const Totals::Memory memory{.machine = 64'000, .process = 16'000};
+  Totals totals;
+  EXPECT_EQ(totals.of(Resource::kMappedBytes, memory), 64'000U);
+  EXPECT_EQ(totals.of(Resource::kQueueBytes, memory), 4'000U);
+  EXPECT_EQ(totals.of(Resource::kTableBytes, memory), 1'000U);
+  EXPECT_EQ(totals.of(Resource::kWindowBytes, memory), 1'000U);
+  totals[Resource::kQueueBytes] = 50'000;
+  EXPECT_EQ(totals.of(Resource::kQueueBytes, memory), 50'000U) << "as the operator has chosen";
+}
+
 TEST(Allowances, ARefusalOutsideOfARequestLeavesNoTextForTheNextOne) {
   Allowances allow(nullptr, 0, 1);
   allow.set_quotas({.queue_bytes = 5});

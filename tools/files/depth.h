@@ -3,14 +3,15 @@
 // more as they carry, within a bound of memory.
 #pragma once
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <utility>
+
+#include "libst/os/memory_limit.h"
 
 namespace stp::files {
 
@@ -21,13 +22,11 @@ using TimePoint = std::chrono::steady_clock::time_point;
 class Reserve {
  public:
   explicit Reserve(std::size_t bytes = usual()) : left_(bytes) {}
-  // 256 MiB, but no more than a sixteenth of the machine's memory.
-  static std::size_t usual() {
-    constexpr std::size_t kMost = std::size_t{256} << 20, kPart = 16;
-    const auto pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGESIZE);
-    if (pages <= 0 || size <= 0) return kMost / kPart;
-    return std::min(kMost,
-                    static_cast<std::size_t>(pages) / kPart * static_cast<std::size_t>(size));
+  static std::size_t usual() { return part_of(os::memory_to_be_had()); }
+  // 256 MiB, but no more than a sixteenth of the memory that this process may have.
+  static std::size_t part_of(std::uint64_t memory) {
+    constexpr std::uint64_t kMost = std::uint64_t{256} << 20, kPart = 16;
+    return static_cast<std::size_t>(std::min(kMost, memory / kPart));
   }
 
   // False: that is more than half of what is left, of which something stays for whoever comes

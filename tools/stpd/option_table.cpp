@@ -110,7 +110,7 @@ void add_size(cli::App& app, const std::string& name, T& out, const std::string&
   app.add_text(name, take, description)->type_name("SIZE")->default_str(usual);
 }
 
-// Adds a size whose default, 0, stands for a part of the machine's memory: see the description.
+// Adds a size whose default, 0, stands for a part of the memory that there is: see the description.
 void add_size_of_memory(cli::App& app, const std::string& name, std::uint64_t& out,
                         const std::string& description) {
   const auto take = [&out, name](const std::string& text) {
@@ -225,7 +225,7 @@ void add_budgets(cli::App& app, host::Quotas& out) {
   for (const auto& rule : host::kResourceRules) {
     auto& total = out.totals[rule.resource];
     if (rule.help == nullptr) continue;
-    if (rule.by == host::TotalBy::kPartOfMemory)
+    if (rule.by == host::TotalBy::kMachine || rule.by == host::TotalBy::kPartOfMemory)
       add_size_of_memory(app, rule.remedy, total, rule.help);
     else
       add_quota(app, rule.remedy, total, rule.help);
