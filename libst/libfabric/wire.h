@@ -129,12 +129,17 @@ static_assert(kRdmInjectMost + kHead == 4080, "the longest short message of the 
 // of the lengths is always free.
 inline constexpr std::size_t kMostReads = 16;
 inline constexpr std::size_t kTail = kMostReads - 1;
-// The last bytes of a message that come beside the lane.
+// The last bytes that are put into a lane for a message: they come with its header.
 inline constexpr std::size_t kLaneTail = 8;
+inline constexpr std::size_t kLanePage = 4096;
+// What a message has behind its whole pages may come with its header, too, as a short message of
+// the managed API: so all frames of the message have one length, and leave and arrive together.
+inline constexpr std::size_t kMostRest = kRdmInjectMost - kLaneTail;
 // The first word of a connection request: "STFR".
 inline constexpr std::uint32_t kMagic = 0x53544652;
 
-enum HeadFlags : std::uint32_t { kTagged = 1, kWithData = 2, kReads = 4 };
+// kRests: of kLane; what is behind the whole pages of messages may come with their headers.
+enum HeadFlags : std::uint32_t { kTagged = 1, kWithData = 2, kReads = 4, kRests = 8 };
 // What kAsk asks for.
 enum class Access : std::uint32_t { kWrite = 0, kRead = 1, kAdd = 2, kSwap = 3 };
 // Behind its header: the key, and two numbers.
@@ -188,6 +193,12 @@ inline std::size_t tail_length(std::size_t length) {
   return std::min(kTail, length);
 }
 
+// How many bytes of a message in a lane come with its header, if its receiver takes some so.
+inline std::size_t rest_of(std::size_t length) {
+  const auto rest = length % kLanePage;
+  return length > kLanePage && rest <= kMostRest ? rest : 0;
+}
+
 // The flags of messages of that kind.
 inline std::uint32_t known_flags(Kind kind) {
   if (kind == Kind::kMore) return 0;
@@ -221,7 +232,8 @@ inline bool is_legal(Kind kind, const Head& head, std::size_t size) {
     case Kind::kMore:
       return size > kHead && head.length < kPartsMost;
     case Kind::kLaned:
-      return size == kHead + kLaneTail && head.length > kRdmInjectMost && head.length <= kPartsMost;
+      return head.length > kRdmInjectMost && head.length <= kPartsMost &&
+             (size == kHead + kLaneTail || size == kHead + kLaneTail + rest_of(head.length));
     case Kind::kAnnounced:
       return head.length <= kMostMessage && size == kHead + tail_length(head.length);
     case Kind::kWritten:

@@ -32,6 +32,28 @@ class RdmLane : public RdmPeer {
     stranger_.send(kLaned, header, size);
     EXPECT_EQ(stranger_.ended(), -ECONNRESET);
   }
+  // What `a` sends to the stranger: a message of that length.
+  stm_event_t sent(std::size_t length) {
+    const std::vector<char> bytes(length);
+    EXPECT_EQ(fi_tsend(a_->ep.get(), bytes.data(), length, nullptr, to_, 1, nullptr), 0);
+    const auto told = stranger_.next();
+    EXPECT_EQ(told.kind, STM_RECEIVE);
+    stranger_.post();
+    return told;
+  }
+  // The stranger lends `a` a lane, with those flags.
+  void lend_lane(std::uint32_t flags) {
+    to_ = a_->insert(stranger_.listen());
+    ASSERT_EQ(fi_tsend(a_->ep.get(), "x", 1, nullptr, to_, 1, nullptr), 0);
+    stranger_.accept();
+    EXPECT_EQ(stranger_.next().kind, STM_RECEIVE);
+    stranger_.post();
+    stranger_.lend_lane(flags);
+    while (sent(5000).tag == kEager) {  // until the endpoint knows of it
+    }
+  }
+
+  fi_addr_t to_ = FI_ADDR_UNSPEC;
 };
 
 TEST_F(RdmLane, AMessageInALaneThatWasNotLentEndsTheConnection) {
@@ -51,6 +73,40 @@ TEST_F(RdmLane, AMessageTooShortForALaneEndsTheConnection) {
 }
 TEST_F(RdmLane, AMessageInALaneWithOtherThanItsLastBytesEndsTheConnection) {
   expect_lane_ends(head(1, 5000, 0, 1), kHead + kLaneTail - 1);
+}
+
+TEST_F(RdmLane, AMessageInALaneWithAPartOfItsRestEndsTheConnection) {
+  expect_lane_ends(head(1, 5000, 0, 1), kHead + kLaneTail + 903);
+}
+TEST_F(RdmLane, AMessageInALaneWithARestThatIsTooLongEndsTheConnection) {
+  expect_lane_ends(head(1, 4096 + 4041, 0, 1), kHead + kLaneTail + 4041);
+}
+
+// What is behind its whole pages.
+TEST_F(RdmLane, TheRestOfAMessageComesWithItsHeader) {
+  constexpr std::size_t kPut = 4096, kLength = 5000;
+  ASSERT_EQ(stranger_.connect(b_->name(), kMagic, "lanes"), STM_CONNECTED);
+  stranger_.borrow_lane();
+  std::vector<char> got(kLength);
+  ASSERT_EQ(fi_trecv(b_->ep.get(), got.data(), kLength, nullptr, FI_ADDR_UNSPEC, 7, 0, &got), 0);
+  stranger_.put(kPut);
+  stranger_.send(kLaned, head(7, kLength, 0, 1), kHead + kLaneTail + (kLength - kPut));
+  EXPECT_EQ(b_->completed(b_->rx.get()).len, kLength);
+  EXPECT_EQ(std::string(got.begin(), got.end()),
+            std::string(kPut - kLaneTail, 'r') + std::string(kLaneTail + kLength - kPut, 't'));
+}
+TEST_F(RdmLane, WhoTakesRestsIsSentThemWithHeaders) {
+  lend_lane(kRests);
+  EXPECT_EQ(sent(5000).length, kHead + kLaneTail + 904);
+  EXPECT_EQ(sent(4096 + 4040).length, kHead + kLaneTail + 4040);
+  EXPECT_EQ(sent(4096 + 4041).length, kHead + kLaneTail) << "it would be no short message";
+  EXPECT_EQ(sent(8192).length, kHead + kLaneTail);
+  EXPECT_EQ(sent(4090).length, kHead + kLaneTail) << "it has no whole page";
+}
+// Of an older version.
+TEST_F(RdmLane, WhoTakesNoRestsIsSentHeadersAlone) {
+  lend_lane(0);
+  EXPECT_EQ(sent(5000).length, kHead + kLaneTail);
 }
 
 // The bytes may come after the header: until then neither this message nor the next is there.
@@ -144,25 +200,10 @@ TEST_F(RdmLane, BytesThatNeverComeWakeTheirReceiverSeldom) {
 
 // Where the lane has no room, a message longer than a buffer is announced.
 TEST_F(RdmLane, WhatALaneHasNoRoomForIsAnnounced) {
-  const auto to = a_->insert(stranger_.listen());
-  const std::vector<char> bytes(4 * kPart);
-  const auto kind_of_sent = [&](std::size_t length) {
-    EXPECT_EQ(fi_tsend(a_->ep.get(), bytes.data(), length, nullptr, to, 1, nullptr), 0);
-    const auto told = stranger_.next();
-    EXPECT_EQ(told.kind, STM_RECEIVE);
-    stranger_.post();
-    return told.tag;
-  };
-  ASSERT_EQ(fi_tsend(a_->ep.get(), "x", 1, nullptr, to, 1, nullptr), 0);
-  stranger_.accept();
-  EXPECT_EQ(stranger_.next().kind, STM_RECEIVE);
-  stranger_.post();
-  stranger_.lend_lane();
-  while (kind_of_sent(5000) == kEager) {  // until the endpoint knows of it
-  }
+  lend_lane(kRests);
   for (const auto kind : {kLaned, kLaned, kLaned, kAnnounced, kAnnounced})
-    EXPECT_EQ(kind_of_sent(bytes.size()), kind);
-  EXPECT_EQ(kind_of_sent(kPart), kLaned) << "its 5 pages are left";
+    EXPECT_EQ(sent(4 * kPart).tag, kind);
+  EXPECT_EQ(sent(kPart).tag, kLaned) << "its 5 pages are left";
 }
 
 // A peer of an older version breaks off what it does not know.

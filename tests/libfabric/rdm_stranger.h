@@ -30,6 +30,8 @@ inline constexpr std::size_t kServed = 70'000;
 inline constexpr std::size_t kHead = 32, kTail = 15, kPart = 17'384;
 inline constexpr std::size_t kLaneTail = 8, kLaneBytes = std::size_t{272} * 4096,
                              kShortLane = std::size_t{68} * 4096;
+// The receiver takes what is behind the whole pages of a message with its header.
+inline constexpr std::uint32_t kRests = 8;
 
 // The header as the wire has it, not as the provider's own code does.
 inline std::array<std::uint64_t, 4> head(std::uint64_t tag, std::uint64_t length, std::uint32_t id,
@@ -109,6 +111,7 @@ class Stranger : public StrangeProgram {
     ASSERT_EQ(lent.tag, kLane);
     std::array<std::uint64_t, 4> header{};
     std::memcpy(header.data(), &bytes_[36'000], kHead);
+    EXPECT_EQ(static_cast<std::uint32_t>(be64toh(header[3])), kRests);
     borrowed_ = be64toh(header[2]);
     base_ = be64toh(header[1]);
     key_ = static_cast<std::uint32_t>(be64toh(header[3]) >> 32);
@@ -123,8 +126,8 @@ class Stranger : public StrangeProgram {
     std::memcpy(&bytes_[kServed + length - kLaneTail], &wire, kLaneTail);
     EXPECT_EQ(stm_put(connection_, 0, 0, memory_, &bytes_[kServed], length, key_, 0), 0);
   }
-  // Lends the endpoint that has connected a lane.
-  void lend_lane() {
+  // Lends the endpoint that has connected a lane, with those flags.
+  void lend_lane(std::uint32_t flags = 0) {
     stm_memory_t memory = nullptr;
     ASSERT_EQ(stm_memory_register(domain_, lane_.data(), lane_.size(),
                                   STM_LOCAL_WRITE | STM_REMOTE_WRITE, &memory),
@@ -134,7 +137,7 @@ class Stranger : public StrangeProgram {
     ASSERT_EQ(stm_region_open(memory, lane_.data(), lane_.size(), STM_REMOTE_WRITE, connection_, 0,
                               &region, &remote),
               0);
-    send(kLane, head(0, lane_.size(), remote.key, 0), kHead);
+    send(kLane, head(0, lane_.size(), remote.key, flags), kHead);
   }
   // Answers a read with the bytes 'r'.
   void serve(const stm_event_t& asked) {

@@ -63,6 +63,8 @@ class Outgoing final : public SendingConnection {
   [[nodiscard]] bool has_lane_for(std::size_t length) const {
     return is_up() && lane_.has_room(length);
   }
+  // How many bytes of it go with its header.
+  [[nodiscard]] std::size_t rest(std::size_t length) const { return lane_.rest(length); }
 
   void connection_event(const stm_event_t& event) override;
   void not_dialed(int status) override;
@@ -220,7 +222,7 @@ class Incoming final : public Connection, public Source {
   // One of several.
   bool take_one(const Head& head, const std::byte* bytes);
   void take(Kind kind, Message&& message, RxBuffer& buffer, std::size_t size);
-  bool take_laned(Message&& message, RxBuffer& buffer);
+  bool take_laned(Message&& message, RxBuffer& buffer, std::size_t size);
   void lend_lane();
   void lane_done(std::uint64_t place);
   void tell_peer(Kind kind, const Head& head);
@@ -467,7 +469,7 @@ class Endpoint final : public AnyEndpoint, public Acceptor {
   int take_parts(Op& op, const Segments& segments, const Head& head);
   // start(), of a message whose bytes have been copied.
   ssize_t start_copied(Op& op, Outgoing& to, std::uint64_t flags, int error);
-  void take_laned(Op& op, const Segments& segments, const Head& head);
+  void take_laned(Op& op, const Segments& segments, const Head& head, std::size_t rest);
   ssize_t announce(Op& op, Outgoing& to, const Request& request, const Head& head);
   ssize_t receive_specially(Receive&& receive);
   ssize_t peek(const Receive& receive);

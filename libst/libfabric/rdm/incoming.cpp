@@ -231,7 +231,7 @@ bool Incoming::take_held() {
   if (kind == Kind::kSeveral) return take_several(arrived);
   if (kind == Kind::kAsk && answering_ >= kMostAnswering) return false;
   if (!endpoint_.may_tell(kind, message)) return false;
-  if (kind == Kind::kLaned) return take_laned(std::move(message), buffer);
+  if (kind == Kind::kLaned) return take_laned(std::move(message), buffer, size);
   take(kind, std::move(message), buffer, size);
   return true;
 }
@@ -356,17 +356,18 @@ void Incoming::lend_lane() {
     lane_.reset();
 }
 
-bool Incoming::take_laned(Message&& message, RxBuffer& buffer) {
+bool Incoming::take_laned(Message&& message, RxBuffer& buffer, std::size_t size) {
   const auto length = message.head.length;
+  const auto put = length - (size - kHead - kLaneTail);
   const auto place = lane_ ? lane_->place(length) : std::nullopt;
   if (!place || lane_->page_of(*place) != message.head.id) {
     break_off("a message is not at its place in the lane");
     return true;
   }
-  if (!lane_->has(*place, length)) return false;
+  if (!lane_->has(*place, put)) return false;
   message.place = *place;
   message.laned = true;
-  message.lies = lane_->take(*place, length, buffer.data + kHead);
+  message.lies = lane_->take(*place, length, put, buffer.data + kHead);
   post(buffer);
   match(std::move(message));
   return true;

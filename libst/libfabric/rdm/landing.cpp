@@ -76,21 +76,22 @@ int LaneIn::open(stm_connection_t connection) {
 }
 
 Head LaneIn::told() const {
-  return {.data = base_, .length = pages_.count() * kLanePage, .id = key_};
+  return {.data = base_, .length = pages_.count() * kLanePage, .id = key_, .flags = kRests};
 }
 
 // The peer may write there at any time. What it puts last is visible after all other bytes.
-bool LaneIn::has(std::uint64_t place, std::size_t length) const {
+bool LaneIn::has(std::uint64_t place, std::size_t put) const {
   std::uint64_t mark = 0;
-  std::memcpy(&mark, at(place) + length - kLaneTail, kLaneTail);
+  std::memcpy(&mark, at(place) + put - kLaneTail, kLaneTail);
   std::atomic_thread_fence(std::memory_order_acquire);
   return be64toh(mark) == lane_mark(base_, place);
 }
 
-std::byte* LaneIn::take(std::uint64_t place, std::size_t length, const std::byte* tail) {
+std::byte* LaneIn::take(std::uint64_t place, std::size_t length, std::size_t put,
+                        const std::byte* tail) {
   pages_.use(place, lane_pages(length));
   pieces_.push_back({place, place + lane_pages(length), false});
-  std::memcpy(at(place) + length - kLaneTail, tail, kLaneTail);
+  std::memcpy(at(place) + put - kLaneTail, tail, kLaneTail + (length - put));
   return at(place);
 }
 
@@ -110,6 +111,7 @@ bool LaneOut::open(const Head& told) {
   pages_ = LanePages(static_cast<std::uint32_t>(told.length / kLanePage));
   key_ = told.id;
   base_ = told.data;
+  takes_rests_ = (told.flags & kRests) != 0;
   return true;
 }
 

@@ -88,7 +88,6 @@ class Places {
 
 // ---- lanes ----
 
-inline constexpr std::size_t kLanePage = 4096;
 constexpr std::uint32_t lane_pages(std::size_t length) {
   return static_cast<std::uint32_t>((length + kLanePage - 1) / kLanePage);
 }
@@ -133,7 +132,7 @@ class LanePages {
 };
 
 // The last 8 bytes that are put for the message at `place`: the receiver knows by them that all
-// its bytes are there. The lane's own `base` makes it unlike what a program sends.
+// that is put is there. The lane's own `base` makes it unlike what a program sends.
 constexpr std::uint64_t lane_mark(std::uint64_t base, std::uint64_t place) {
   auto mixed = base + (place + 1) * 0x9e3779b97f4a7c15;
   mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9;
@@ -202,10 +201,11 @@ class LaneIn {
   }
   // What its header calls that place.
   [[nodiscard]] std::uint32_t page_of(std::uint64_t place) const { return pages_.page_of(place); }
-  // Whether its bytes are there.
-  [[nodiscard]] bool has(std::uint64_t place, std::size_t length) const;
-  // Its bytes, of which the last ones come from `tail`.
-  std::byte* take(std::uint64_t place, std::size_t length, const std::byte* tail);
+  // Whether the bytes that are put there, so many, have come.
+  [[nodiscard]] bool has(std::uint64_t place, std::size_t put) const;
+  // The bytes of a message of that length. The last ones of those that are put come from `tail`,
+  // and what follows them from behind that.
+  std::byte* take(std::uint64_t place, std::size_t length, std::size_t put, const std::byte* tail);
   // The bytes at that place are not needed any more. True: the peer should hear of it.
   bool done(std::uint64_t place);
   // Up to where all is free. The peer hears of that now.
@@ -250,10 +250,14 @@ class LaneOut {
   bool freed(const Head& told) { return open_ && pages_.free(told.length); }
   [[nodiscard]] std::uint32_t page_of(std::uint64_t place) const { return pages_.page_of(place); }
   [[nodiscard]] std::uint32_t key() const { return key_; }
+  // How many bytes of a message come with its header.
+  [[nodiscard]] std::size_t rest(std::size_t length) const {
+    return takes_rests_ ? rest_of(length) : 0;
+  }
   [[nodiscard]] std::uint64_t mark(std::uint64_t place) const { return lane_mark(base_, place); }
 
  private:
-  bool open_ = false;
+  bool open_ = false, takes_rests_ = false;
   std::uint32_t key_ = 0;
   std::uint64_t base_ = 0;
   LanePages pages_;

@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t kMostPartSlots = 256;
 // The same of those that are put into lanes.
 constexpr std::size_t kMostLaned = 128;
-// The header of such a message is at the end of its slot.
+// The header of such a message is at the end of its slot, or behind what is put, with the rest.
 constexpr std::size_t kLaneRoom = 64;
 static_assert(kHead + kLaneTail <= kLaneRoom);
 // A peer has fewer reads under way at a time.
@@ -29,6 +29,10 @@ constexpr std::size_t kMostReadsOfPeer = 64;
 constexpr auto kCopiedIsLost = "a message that was copied has not arrived";
 // A message with one of these is complete later than when it has been copied.
 constexpr std::uint64_t kLater = FI_TRANSMIT_COMPLETE | FI_DELIVERY_COMPLETE | FI_FENCE;
+
+std::byte* laned_header(const Span& slot, std::size_t put, std::size_t rest) {
+  return slot.data + (rest != 0 ? put : slot.slots->size() - kLaneRoom);
+}
 
 Head header_of(const Outbound& message, std::size_t length) {
   Head head{.tag = message.tagged ? message.tag : 0, .length = length};
@@ -151,25 +155,27 @@ int Outgoing::begin_parts(Op& op) {
 int Outgoing::begin_laned(Op& op) {
   const auto context = reinterpret_cast<std::uintptr_t>(&op);
   const auto place = lane_.place(op.length);
+  const auto rest = lane_.rest(op.length);
+  const auto put = op.length - rest;
   auto* const bytes = op.note.data;
-  auto* const header = bytes + op.note.slots->size() - kLaneRoom;
+  auto* const header = laned_header(op.note, put, rest);
   auto head = load(header);
   head.id = lane_.page_of(place);
   store(head, header);
-  auto* const last = bytes + op.length - kLaneTail;
+  auto* const last = bytes + put - kLaneTail;
   std::memcpy(header + kHead, last, kLaneTail);
   const auto mark = htobe64(lane_.mark(place));
   std::memcpy(last, &mark, kLaneTail);
   std::array<stm_operation_t, 2> both{};
   both[0].kind = STM_PUT;
   both[0].ptr = bytes;
-  both[0].length = op.length;
+  both[0].length = put;
   both[0].key = lane_.key();
   both[0].address = std::uint64_t{head.id} * kLanePage;
   both[0].flags = op.stm_flags;
   both[1].kind = STM_SEND;
   both[1].ptr = header;
-  both[1].length = kHead + kLaneTail;
+  both[1].length = kHead + kLaneTail + rest;
   both[1].tag = static_cast<std::uint32_t>(Kind::kLaned);
   both[1].flags = op.stm_flags & ~static_cast<unsigned>(STM_FENCE);
   for (auto& each : both) {
@@ -591,7 +597,7 @@ int Endpoint::send_at_once(const Outbound& message) {
       to.has_lane_for(length)) {
     auto& slots = link_.lane_slots(length);
     if (const auto error = slots.take(op.note); error != 0) return start(op, to, error);
-    take_laned(op, request.segments, head);
+    take_laned(op, request.segments, head, to.rest(length));
     return start_copied(op, to, request.flags, 0);
   }
   const auto long_one = length > kEagerMost;
@@ -610,11 +616,14 @@ int Endpoint::send_at_once(const Outbound& message) {
   return start_copied(op, to, request.flags, 0);
 }
 
-void Endpoint::take_laned(Op& op, const Segments& segments, const Head& head) {
+void Endpoint::take_laned(Op& op, const Segments& segments, const Head& head, std::size_t rest) {
   op.action = Action::kLaned;
   ++laned_;
-  gather(segments, op.note.data);
-  store(head, op.note.data + op.note.slots->size() - kLaneRoom);
+  const auto put = segments.length - rest;
+  auto* const header = laned_header(op.note, put, rest);
+  gather(shortened(segments, put), op.note.data);
+  if (rest != 0) gather(without(segments, put), header + kHead + kLaneTail);
+  store(head, header);
 }
 
 ssize_t Endpoint::announce(Op& op, Outgoing& to, const Request& request, const Head& head) {
