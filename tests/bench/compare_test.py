@@ -167,6 +167,29 @@ class Places(unittest.TestCase):
         self.assertEqual(self.collect([None] * 4), {"": {"put": [0.0, 1.0]}})
 
 
+class SharedCores(unittest.TestCase):
+    """A program of an earlier build prints no second figure."""
+
+    def look(self, said):
+        shared = []
+        with unittest.mock.patch.object(measurements, "output_of", return_value=said), \
+                unittest.mock.patch.object(Bench, "tool", return_value=[]):
+            return measurements.between_cpus(Bench("/build", 1), shared), shared
+
+    def test_are_seen_where_work_takes_longer(self):
+        self.assertEqual(self.look("11262276 1.52\n"), (11262276, [1.52]))
+
+    def test_are_not_known_from_an_earlier_build(self):
+        self.assertEqual(self.look("11262276\n"), (11262276, []))
+
+    def test_are_told_in_a_line(self):
+        out = io.StringIO()
+        with unittest.mock.patch("sys.stdout", out):
+            compare.print_shared([])
+            compare.print_shared([1.0, 1.5, 1.02])
+        self.assertRegex(out.getvalue(), r"^Work on both CPUs took 1\.02 times .* at most 1\.50\)")
+
+
 class Rows(unittest.TestCase):
     def test_goals_name_figures_that_are_taken(self):
         names = {figure.name for figure in FIGURES}
@@ -289,8 +312,11 @@ class HandOver(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertIn(words[0], done.stderr)
 
-    def test_a_line_goes_from_cpu_to_cpu(self):
-        self.assertGreater(measurements.between_cpus(Bench(os.path.dirname(BINARIES), 1)), 0)
+    def test_a_line_goes_from_cpu_to_cpu_and_work_is_no_faster_than_alone(self):
+        shared = []
+        self.assertGreater(measurements.between_cpus(Bench(os.path.dirname(BINARIES), 1), shared), 0)
+        self.assertEqual(len(shared), 1)
+        self.assertGreaterEqual(shared[0], 1)
 
 
 if __name__ == "__main__":

@@ -195,14 +195,23 @@ def print_goals(collector):
               f"{'met' if met else 'not met'} |")
 
 
-def write_json(path, settings, loads, collector):
+def print_shared(shared):
+    """How much slower both CPUs were than cores of their own: other hardware threads of these cores worked then."""
+    if not shared:
+        return
+    most = [f"{of(shared):.2f}" for of in (statistics.median, max)]
+    print(f"Work on both CPUs took {most[0]} times as long as on cores of their own (median; at most {most[1]}): where that "
+          "is 1.2 or more, something else works on these cores, and rates are as much lower.")
+
+
+def write_json(path, settings, loads, shared, collector):
     with open(path, "w", encoding="utf-8") as file:
         json.dump({
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "cpu": model(),
             "cpus": os.cpu_count(), "kernel": os.uname().release,
             "repeats": settings.repeats, "seconds": settings.seconds,
             "build": settings.build, "against_build": settings.against, "others_load_percent": loads,
-            "values": collector.values, "between_cpus": collector.looks, "skipped": collector.skipped, "failed": collector.failed,
+            "shared_cores": shared, "values": collector.values, "between_cpus": collector.looks, "skipped": collector.skipped, "failed": collector.failed,
             "against": {figure.name: {"ratio": ratio, "least": least, "most": most}
                         for figure, _, _, ratio, least, most in compare_builds(FIGURES, collector)},
             "goals": [{"what": goal.what, "cpus": place, "bound": goal.bound, "at_most": goal.at_most,
@@ -219,7 +228,8 @@ def main():
     if not chosen:
         sys.exit("no figure has that in its name; there are: " + ", ".join(f.name for f in FIGURES))
     bench = Bench(os.path.abspath(settings.build), settings.seconds)
-    collector = Collector(lambda: between_cpus(bench))
+    shared = []
+    collector = Collector(lambda: between_cpus(bench, shared))
     other = bench.of_build(os.path.abspath(settings.against)) if settings.against else None
     if other:
         bench.check_differs_from(other)
@@ -236,7 +246,8 @@ def main():
     print_missing(collector)
     print(f"\nOthers used {min(loads):.0f} to {max(loads):.0f} % of the machine's CPUs before each "
           "repeat.")
-    write_json(os.path.join(settings.out, "results.json"), settings, loads, collector)
+    print_shared(shared)
+    write_json(os.path.join(settings.out, "results.json"), settings, loads, shared, collector)
 
 
 if __name__ == "__main__":

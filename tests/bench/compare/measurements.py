@@ -225,12 +225,16 @@ def hand_over(bench, sleep=False):
     return float(output_of(bench.tool("hand_over") + ["--sleep"] * sleep + [str(bench.seconds)]))
 
 
-def between_cpus(bench):
-    """How often a second a cache line goes from one CPU of a measurement to the other and back; None: not to be had."""
+def between_cpus(bench, shared=None):
+    """How often a second a cache line goes from one CPU of a measurement to the other and back; None: not to be had.
+    To the list `shared` it adds how many times as long work took on them as on a core of its own."""
     try:
-        return float(output_of(bench.tool("between_cpus")))
+        found = [float(word) for word in output_of(bench.tool("between_cpus")).split()]
     except (Skipped, RuntimeError):
         return None
+    if shared is not None:
+        shared += found[1:]
+    return found[0]
 
 
 def bare_udp_latency(bench):
