@@ -188,6 +188,15 @@ std::shared_ptr<Operation> Connection::begin_receive(const Pending& operation) {
   return operation;
 }
 
+namespace {
+
+void end_too_short(Operation& receive, std::size_t length) {
+  receive.end(-EMSGSIZE, "Message too long: it has " + std::to_string(length) +
+                             " bytes, and the receive takes " + std::to_string(receive.size));
+}
+
+}  // namespace
+
 bool Connection::deliver_kept(const Pending& operation) {
   if (kept_.empty()) return false;
   const auto message = std::move(kept_.front());
@@ -195,7 +204,7 @@ bool Connection::deliver_kept(const Pending& operation) {
   operation->tag = message.tag;
   operation->length = message.bytes.size();
   if (message.bytes.size() > operation->size) {
-    operation->end(-EMSGSIZE, "the message is longer than the receive");
+    end_too_short(*operation, message.bytes.size());
   } else {
     std::memcpy(operation->at, message.bytes.data(), message.bytes.size());
     operation->end(0, "");
@@ -210,7 +219,10 @@ void Connection::put_back(std::string_view bytes, std::uint32_t tag) {
 
 void Connection::received(const Pending& operation, int status) {
   if (!operation->abandoned) {
-    operation->end(status);
+    if (status == -EMSGSIZE)
+      end_too_short(*operation, operation->length);
+    else
+      operation->end(status);
     return;
   }
   --abandoned_;

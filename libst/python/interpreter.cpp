@@ -25,12 +25,12 @@ bool has_objects(const char* format) {
   return false;
 }
 
-// Of several pieces: what it is exported as when it need not be of one.
-bool is_scattered(PyObject* object, int flags) {
+// Whether it has bytes of another kind than those that it was just asked for.
+bool is_exported_as(PyObject* object, int flags) {
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
   PyErr_Fetch(&type, &value, &trace);
   Py_buffer view{};
-  const bool is_exported = PyObject_GetBuffer(object, &view, flags | PyBUF_INDIRECT) == 0;
+  const bool is_exported = PyObject_GetBuffer(object, &view, flags) == 0;
   if (is_exported) PyBuffer_Release(&view);
   PyErr_Clear();
   PyErr_Restore(type, value, trace);
@@ -63,10 +63,14 @@ Buffer::Buffer(PyObject* object, bool writable, const char* argument) {
   PyErr_Clear();
   if (PyObject_GetBuffer(object, &view_, flags) == 0) return;
   view_ = Py_buffer{};
-  if (!is_plain && is_scattered(object, flags))
+  if (!is_plain && is_exported_as(object, flags | PyBUF_INDIRECT))
     PyErr_Format(PyExc_BufferError,
                  "%s: its bytes do not lie in one piece: take a copy of it (bytes(), or "
                  "numpy.ascontiguousarray())",
+                 argument);
+  else if (writable && is_exported_as(object, PyBUF_INDIRECT))  // numpy says that by a ValueError
+    PyErr_Format(PyExc_BufferError,
+                 "%s: it is read-only: give a bytearray, or an array that can be written to",
                  argument);
   else
     name_argument(argument);

@@ -54,6 +54,19 @@ class Loops(unittest.IsolatedAsyncioTestCase):
         self.assertLess(told, asked / 2)
         await self.pair()
 
+    async def test_messages_in_a_loop_are_as_long_as_it_says(self):
+        a, b = await self.pair()
+        lengths = [0, 70_000, 1 << 20]
+
+        async def send():
+            for length in lengths:
+                await a.send(bytes(length))
+            await a.close()
+
+        sender = asyncio.ensure_future(send())
+        self.assertEqual([len(message) async for message in b.messages(1 << 20)], lengths)
+        await within(sender)
+
     async def test_that_both_sides_send_first_is_told_once(self):
         a, b = await self.pair()
 

@@ -108,9 +108,23 @@ class Messages(PairCase):
 
     def test_that_are_too_long_are_told(self):
         self.a.begin_send(b"x" * 100)
-        self.assertRaises(stp.MessageTooLong, self.b.receive, 10)
+        self.assertRaisesRegex(stp.MessageTooLong, "it has 100 bytes, and the receive takes 10", self.b.receive, 10)
         self.a.begin_send(b"next")
         self.assertEqual(self.b.receive(), b"next")
+        self.a.begin_send(bytes(70_000))  # it is offered: the ring takes no such one
+        self.assertRaisesRegex(stp.MessageTooLong, "70000 bytes, and the receive takes 65536", next, iter(self.b))
+
+    def test_may_be_longer_in_a_loop_that_says_so(self):
+        lengths = [0, 70_000, 1 << 20]
+
+        def send():
+            with self.a:
+                for length in lengths:
+                    self.a.send(bytes(length))
+
+        sender = Thread(send)
+        self.assertEqual([len(message) for message in self.b.messages(1 << 20)], lengths)
+        sender.result()
 
     def test_come_after_a_receive_that_timed_out(self):
         for _ in range(3):
@@ -252,6 +266,9 @@ class Regions(PairCase):
         self.assertTrue((numbers == table).all())
         with self.assertRaisesRegex(BufferError, "^data: its bytes do not lie in one piece"):
             self.a.send(table[:, 0])
+        table.flags.writeable = False
+        with self.assertRaisesRegex(BufferError, "^buffer: it is read-only"):
+            self.a.receive_into(table)
 
     def test_numbers_are_added_to_atomically(self):
         counter = array.array("Q", [40, 7])

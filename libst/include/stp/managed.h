@@ -157,8 +157,9 @@ enum stm_event_kind {
 };
 
 /* status: 0, or
- *   -EMSGSIZE     a message longer than the receive that it came to (told to the receive; to the
- *                 send, unless the message was small enough to have left already)
+ *   -EMSGSIZE     a message longer than the receive that it came to (told to the receive, with the
+ *                 message's `length`; to the send, unless the message was small enough to have left
+ *                 already)
  *   -EACCES       a key that is none, is revoked, or does not give this access; a message came to a
  *                 receive whose memory has been withdrawn (told to the receive)
  *   -ERANGE       beyond the end of the region

@@ -148,9 +148,13 @@ class Connection(_base.BaseConnection):
 
     def __iter__(self) -> Iterator[bytes]:
         """The messages, each of at most 64 KiB, until the peer has disconnected in good order."""
+        return self.messages()
+
+    def messages(self, size: int = _base.SIZE) -> Iterator[bytes]:
+        """The same with messages of at most `size` bytes (longer: MessageTooLong, and it is lost)."""
         while True:
             try:
-                message = self.receive()
+                message = self.receive(size)
             except PeerGone:
                 # A receive may fail before the reason of the end is known here.
                 self._native.ended().wait(_us(_base.END))

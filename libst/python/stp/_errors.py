@@ -56,7 +56,7 @@ class TimedOut(Error, TimeoutError):
 class MessageTooLong(Error):
     """A message is longer than the receive that it came to."""
 
-    remedy = "receive with a larger `size`; a sender: let the peer do so"
+    remedy = "receive(size), or messages(size) in a loop, with a larger size; a sender: let the peer do so"
 
 
 class AccessDenied(Error, PermissionError):

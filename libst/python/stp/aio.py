@@ -97,11 +97,15 @@ class Connection(_base.BaseConnection):
         result: int = await self._loop.finish(self._native.receive_into(buffer))
         return result
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    def __aiter__(self) -> AsyncIterator[bytes]:
         """The messages, each of at most 64 KiB, until the peer has disconnected in good order."""
+        return self.messages()
+
+    async def messages(self, size: int = _base.SIZE) -> AsyncIterator[bytes]:
+        """The same with messages of at most `size` bytes (longer: MessageTooLong, and it is lost)."""
         while True:
             try:
-                message = await self.receive()
+                message = await self.receive(size)
             except PeerGone:
                 # A receive may fail before the reason of the end is known here.
                 await self._loop.finish(self._native.ended())
