@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # usage: headers.sh ROOT COMPILER...
-# Each public header compiles by itself, without a warning, as C99 with -Wpedantic, as C11 and as C++. Each compiler
+# Each public header compiles by itself, without a warning, as C99 with -Wpedantic, as C11 and as C++ without casts of C. Each compiler
 # takes every second of the standards; with STP_LONG all.
 # The headers of C++ alone say which standard they need.
 # It is not included as a system header, because compilers print no warnings for those.
@@ -12,11 +12,12 @@ wrong=0 count=0
 
 # compiles COMPILER LANGUAGE HEADER FOLDER
 compiles() {
-  local language=c
-  case $2 in c++*) language=c++ ;; esac
+  local language=c casts=-Wcast-qual uses=''
+  case $2 in c++*) language=c++ casts=-Wold-style-cast ;; esac
+  [ "$3" != stp/st.h ] || uses='unsigned op(unsigned a) { return ST_OP(ST_OP_FLAGS(ST_OP_RTS, a)) + ST_FLAGS(a); }'
   count=$((count + 1))
-  printf '#include <%s>\nint used;\n' "$3" |
-    "$1" -x "$language" -std="$2" -Wall -Wextra -Wpedantic -Werror -fsyntax-only -I "$4" - && return
+  printf '#include <%s>\nunsigned op(unsigned);\n%s\n' "$3" "$uses" |
+    "$1" -x "$language" -std="$2" -Wall -Wextra -Wpedantic "$casts" -Werror -fsyntax-only -I "$4" - && return
   echo "$3 does not compile with $1 -std=$2"
   wrong=1
 }

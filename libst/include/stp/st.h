@@ -88,9 +88,16 @@ enum {
   ST_FLAG_FETCHOP_COMPLETE = 0x0700
 };
 
-#define ST_OP_FLAGS(op, flags) ((uint16_t)((unsigned)(op) << 11 | ((unsigned)(flags)&0x07ffu)))
-#define ST_OP(op_flags) ((unsigned)(op_flags) >> 11)
-#define ST_FLAGS(op_flags) ((unsigned)(op_flags)&0x07ffu)
+/* C++ programs may be compiled with -Wold-style-cast. */
+#ifdef __cplusplus
+#define ST_AS(type, value) static_cast<type>(value)
+#else
+#define ST_AS(type, value) ((type)(value))
+#endif
+#define ST_OP_FLAGS(op, flags) \
+  ST_AS(uint16_t, ST_AS(unsigned, op) << 11 | (ST_AS(unsigned, flags) & 0x07ffu))
+#define ST_OP(op_flags) (ST_AS(unsigned, op_flags) >> 11)
+#define ST_FLAGS(op_flags) (ST_AS(unsigned, op_flags) & 0x07ffu)
 
 #define ST_NO_ID 0xffffffffu /* "no id", "no Block" in d_id, s_id and b_num */
 #define ST_OPTION_SIZE 32    /* option payload of a control operation */
@@ -156,11 +163,11 @@ typedef struct st_header {
 
 /* T_len of RTS, RTR, RMR and MRA: 64 bits over two fields. */
 static inline uint64_t st_t_len(const st_header_t* header) {
-  return (uint64_t)header->t_len_hi << 32 | header->t_len_lo;
+  return ST_AS(uint64_t, header->t_len_hi) << 32 | header->t_len_lo;
 }
 static inline void st_set_t_len(st_header_t* header, uint64_t bytes) {
-  header->t_len_hi = (uint32_t)(bytes >> 32);
-  header->t_len_lo = (uint32_t)bytes;
+  header->t_len_hi = ST_AS(uint32_t, bytes >> 32);
+  header->t_len_lo = ST_AS(uint32_t, bytes);
 }
 
 /* 6 Configuration. Every value is an unsigned int. Options are set on an endpoint that has no
