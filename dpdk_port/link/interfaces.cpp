@@ -322,23 +322,12 @@ std::optional<InternetAddress> address_in(const std::string& target) {
                                                      : target);
 }
 
-// Linux has no IPv6 on an interface whose packets are too short for it. "": there is none.
-std::string too_short_for_ipv6() {
-  constexpr unsigned kLeast = 1280;  // RFC 8200
-  for (const KernelInterface& at : ask_for_interfaces()) {
-    if (at.mtu == 0 || at.mtu >= kLeast) continue;
-    return "; " + at.name + " has an MTU of " + std::to_string(at.mtu) +
-           ", and IPv6 needs 1280 (ip link set " + at.name + " mtu 1280, and then add the address)";
-  }
-  return "";
-}
-
 std::string text_of_absent(const InternetAddress& address) {
   const auto vrf = hint_at_vrf(address);
   if (!vrf.empty()) return host_of(address) + vrf;
   return "no interface of this host has the address " + host_of(address) +
          ": the link waits for it ('ip address' lists them, 'ip address add' adds it)" +
-         (address.ipv4() ? "" : too_short_for_ipv6());
+         hint_at_short_packets(address);
 }
 
 std::optional<Absence> absence_of_udp(const std::string& target) {
@@ -367,6 +356,18 @@ std::optional<Absence> absence_of_folder(const std::string& socket) {
 }
 
 }  // namespace
+
+// Linux has no IPv6 there.
+std::string hint_at_short_packets(const InternetAddress& address) {
+  constexpr unsigned kLeast = 1280;  // RFC 8200
+  if (address.ipv4()) return "";
+  for (const KernelInterface& at : ask_for_interfaces()) {
+    if (at.mtu == 0 || at.mtu >= kLeast) continue;
+    return "; " + at.name + " has an MTU of " + std::to_string(at.mtu) +
+           ", and IPv6 needs 1280 (ip link set " + at.name + " mtu 1280, and then add the address)";
+  }
+  return "";
+}
 
 // Who has such an interface in mind seldom thinks of it: sockets that are bound to no interface
 // have the addresses of those that belong to no VRF.

@@ -471,6 +471,9 @@ std::optional<Absence> absence_of(const LinkConfig& link);
 // Of an address that no socket of this host can be bound to: " is an address of eth0, ..." with the
 // remedy, if that interface belongs to a VRF. "": no interface has it.
 std::string hint_at_vrf(const InternetAddress& address);
+// Of an IPv6 address that no interface has: which one cannot have any, as its MTU is too small, and
+// the remedy. "": all can.
+std::string hint_at_short_packets(const InternetAddress& address);
 
 // Why the link's address is none that it can have on this host, now or later; "": it can. What the
 // text of the link alone says is checked by parse_link().

@@ -84,7 +84,8 @@ std::string explain_bind(int error, const InternetAddress& to) {
   if (error == EADDRNOTAVAIL) {
     const auto vrf = hint_at_vrf(to);
     return text + ": " +
-           (vrf.empty() ? "no interface of this host has the address (ip address)"
+           (vrf.empty() ? "no interface of this host has the address (ip address)" +
+                              hint_at_short_packets(to)
                         : host_of(to) + vrf);
   }
   if (error == EACCES) return text + ": ports below 1024 are for root: name another one (port=)";
@@ -714,11 +715,13 @@ void UdpSocket::count_refused(std::size_t datagrams, const InternetAddress& to, 
 
 // Not of the peer: its way may be free again at once.
 void UdpSocket::tell_lost(const InternetAddress& to, int error, Time now) {
-  troubles_.tell(UdpTroubles::About::kOther,
-                 "the kernel loses what is sent to " + to_string(to) + ": " + std::strerror(error) +
-                     ": the queue of the interface is full, or the table of neighbors "
-                     "(net.ipv4.neigh.default.gc_thresh3), or the memory",
-                 now);
+  troubles_.tell(
+      UdpTroubles::About::kOther,
+      "the kernel loses what is sent to " + to_string(to) + ": " + std::strerror(error) +
+          ": the queue of the interface is full, or the table of neighbors "
+          "(net.ipv4.neigh.default.gc_thresh3), or the memory; or the other end of a veth carries "
+          "shorter packets",
+      now);
 }
 
 void UdpSocket::count_failed(int error, Time now) {

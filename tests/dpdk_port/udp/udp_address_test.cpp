@@ -367,8 +367,11 @@ TEST_F(UdpAddress, BelowTheMtuThatIpv6NeedsItSaysWhyItsAddressIsGone) {
   a.open("udp:[fd00:9::1]");
   EXPECT_EQ(a.port->state(), LinkState::kUp);
   ASSERT_TRUE(NetworkNamespace::ip("link set stp0 mtu 1000"));
-  EXPECT_TRUE(comes_to(a, LinkState::kGone, "stp0 has an MTU of 1000, and IPv6 needs 1280"))
-      << a.port->trouble();
+  const std::string words = "stp0 has an MTU of 1000, and IPv6 needs 1280";
+  EXPECT_TRUE(comes_to(a, LinkState::kGone, words)) << a.port->trouble();
+  std::string error;
+  EXPECT_FALSE(open_link("udp:[fd00:9::1],port=9001", error));
+  EXPECT_NE(error.find(words), std::string::npos) << error;
   ASSERT_TRUE(NetworkNamespace::ip("link set stp0 mtu 1500"));
   const Time limit = now() + 30 * kSecond;
   while (a.port->trouble().find("MTU") != std::string::npos && now() < limit) a.turn();
