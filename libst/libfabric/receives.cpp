@@ -88,9 +88,9 @@ std::optional<Message> Matching::take_message(const Receive& receive) {
   return taken;
 }
 
-Message* Matching::take_from_buffer(const Source& from, const Address& source) {
-  auto* const tagged = early_tagged_.take_from_buffer(from, source);
-  return tagged != nullptr ? tagged : early_.take_from_buffer(from, source);
+Message* Matching::take_from_buffer(const Source& from) {
+  auto* const tagged = early_tagged_.take_from_buffer(from);
+  return tagged != nullptr ? tagged : early_.take_from_buffer(from);
 }
 
 Receive& Matching::add_place(bool tagged) {
@@ -153,10 +153,9 @@ std::optional<Message> Matching::take_claimed(const void* context) {
   return taken;
 }
 
-void Matching::forget(const Source& from, const Address& source,
-                      const std::shared_ptr<OfHost>& host) {
+void Matching::forget(const Source& from, const std::shared_ptr<OfHost>& host) {
   for (auto* const waiting : {&early_tagged_, &early_})
-    waiting->of(from, source, [&](Message& each) {
+    waiting->of(from, [&](Message& each) {
       if (each.announced) return true;
       copy_out(each);
       each.from = nullptr;
@@ -175,14 +174,14 @@ void Matching::forget(const Source& from, const Address& source,
 
 void Matching::drop(const Source& from) {
   for (auto* const waiting : {&early_tagged_, &early_})
-    waiting->of(from, {}, [](const Message&) { return true; });
+    waiting->of(from, [](const Message&) { return true; });
 }
 
 // ---- messages that wait ----
 
 void Early::add(Message&& message) {
   const auto at = all_.emplace_hint(all_.end(), next_++, std::move(message));
-  if (at->second.buffer != nullptr) buffered_.emplace(at->second.source, at->first);
+  if (at->second.buffer != nullptr) buffered_.emplace(at->second.from, at->first);
   if (indexed_) return index(*at);
   if (all_.size() <= kFew) return;
   for (const auto& each : all_) index(each);
@@ -193,13 +192,15 @@ void Early::index(const All::value_type& entry) {
   const auto& [number, message] = entry;
   tags_.emplace(tag_of(message), number);
   sources_.emplace(message.source, tag_of(message), number);
+  if (message.from != nullptr) connections_.emplace(message.from, number);
 }
 
 void Early::erase(All::iterator at) {
-  if (at->second.buffer != nullptr) buffered_.erase({at->second.source, at->first});
+  if (at->second.buffer != nullptr) buffered_.erase({at->second.from, at->first});
   if (indexed_) {
     tags_.erase({tag_of(at->second), at->first});
     sources_.erase({at->second.source, tag_of(at->second), at->first});
+    connections_.erase({at->second.from, at->first});
   }
   all_.erase(at);
   if (all_.empty()) indexed_ = false;
@@ -209,6 +210,7 @@ void Early::clear() {
   all_.clear();
   tags_.clear();
   sources_.clear();
+  connections_.clear();
   buffered_.clear();
   indexed_ = false;
 }
@@ -239,20 +241,38 @@ Early::All::iterator Early::by_tag(std::uint64_t tag) {
   return found == tags_.end() || found->first != tag ? all_.end() : all_.find(found->second);
 }
 
-// Of those of one sender, the first one of each tag that fits. Open MPI ignores some bits with each
-// receive, so it has to look at few.
+// Of those of one sender, the first one of each tag that fits; and all in their order, as by_mask()
+// does. Open MPI ignores some bits with each receive, and mostly few tags fit. Where a peer has
+// left ten thousands that do, an old one is found soon.
 Early::All::iterator Early::by_source(const Receive& receive) {
   const auto ignored = receive.tagged ? receive.ignore : 0;
   const auto wanted = receive.tagged ? receive.tag & ~ignored : 0;
+  if (ignored == 0) {
+    const auto at = sources_.lower_bound({receive.source, wanted, 0});
+    const auto is_there =
+        at != sources_.end() && std::get<0>(*at) == receive.source && std::get<1>(*at) == wanted;
+    return is_there ? all_.find(std::get<2>(*at)) : all_.end();
+  }
+  auto& looked = looked_at(receive);
+  auto next = all_.lower_bound(looked.next);
   auto oldest = next_;
-  for (std::optional<std::uint64_t> tag = wanted; tag;) {
-    const auto at = sources_.lower_bound({receive.source, *tag, 0});
-    if (at == sources_.end() || std::get<0>(*at) != receive.source) break;
+  auto found = all_.end();
+  for (std::optional<std::uint64_t> tag = wanted;; ++next) {
+    if (next == all_.end() || fits(receive, next->second)) {
+      found = next;
+      break;
+    }
+    const auto at = tag ? sources_.lower_bound({receive.source, *tag, 0}) : sources_.end();
+    if (at == sources_.end() || std::get<0>(*at) != receive.source) {
+      found = all_.find(oldest);
+      break;
+    }
     tag = std::get<1>(*at);
     if (((*tag ^ wanted) & ~ignored) == 0) oldest = std::min(oldest, std::get<2>(*at));
     tag = tag_after(*tag, wanted, ignored);
   }
-  return all_.find(oldest);
+  looked.next = next == all_.end() ? next_ : next->first;
+  return found;
 }
 
 Early::All::iterator Early::by_mask(const Receive& receive) {
@@ -266,35 +286,30 @@ Early::All::iterator Early::by_mask(const Receive& receive) {
 Early::Looked& Early::looked_at(const Receive& receive) {
   const auto tag = receive.tag & ~receive.ignore;
   const auto known = std::ranges::find_if(looked_, [&](const Looked& each) {
-    return each.tag == tag && each.ignore == receive.ignore;
+    return each.tag == tag && each.ignore == receive.ignore && each.source == receive.source;
   });
   if (known != looked_.end()) return *known;
-  return looked_[replaced_++ % looked_.size()] = {.tag = tag, .ignore = receive.ignore};
+  return looked_[replaced_++ % looked_.size()] = {
+             .tag = tag, .ignore = receive.ignore, .source = receive.source};
 }
 
-Message* Early::take_from_buffer(const Source& from, const Address& source) {
-  for (auto at = buffered_.lower_bound({source, 0}); at != buffered_.end() && at->first == source;
-       ++at) {
-    auto& message = all_.find(at->second)->second;
-    if (message.from != &from) continue;
-    buffered_.erase(at);
-    return &message;
+Message* Early::take_from_buffer(const Source& from) {
+  const auto at = buffered_.lower_bound({&from, 0});
+  if (at == buffered_.end() || at->first != &from) return nullptr;
+  auto& message = all_.find(at->second)->second;
+  buffered_.erase(at);
+  return &message;
+}
+
+std::optional<Early::Number> Early::next_of(const Source& from, Number number) const {
+  if (indexed_) {
+    const auto next = connections_.lower_bound({&from, number});
+    return next == connections_.end() || next->first != &from ? std::nullopt
+                                                              : std::optional(next->second);
   }
-  return nullptr;
-}
-
-Early::All::iterator Early::first_of(const Address& source) {
-  if (!indexed_) return all_.begin();
-  const auto first = sources_.lower_bound({source, 0, 0});
-  return first == sources_.end() || std::get<0>(*first) != source ? all_.end()
-                                                                  : all_.find(std::get<2>(*first));
-}
-
-Early::All::iterator Early::next_of(const Address& source, All::iterator at) {
-  if (!indexed_) return std::next(at);
-  const auto next = sources_.upper_bound({source, tag_of(at->second), at->first});
-  return next == sources_.end() || std::get<0>(*next) != source ? all_.end()
-                                                                : all_.find(std::get<2>(*next));
+  const auto next = std::find_if(all_.lower_bound(number), all_.end(),
+                                 [&from](const auto& each) { return each.second.from == &from; });
+  return next == all_.end() ? std::nullopt : std::optional(next->first);
 }
 
 }  // namespace stp::fi

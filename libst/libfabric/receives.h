@@ -108,19 +108,21 @@ class Early {
   // The oldest one for that receive; nullptr: none.
   [[nodiscard]] const Message* find(const Receive& receive);
   std::optional<Message> take(const Receive& receive);
-  // One of that connection, whose peer has that address, that has a buffer of it; nullptr: none.
-  // The caller copies it out of there at once.
-  [[nodiscard]] Message* take_from_buffer(const Source& from, const Address& source);
+  // One of that connection that has a buffer of it; nullptr: none. The caller copies it out of
+  // there at once.
+  [[nodiscard]] Message* take_from_buffer(const Source& from);
   // Shows `look` those of that connection. True: the message waits no more.
   template <class Look>
-  void of(const Source& from, const Address& source, Look look) {
-    for (auto at = first_of(source); at != all_.end();) {
-      const auto here = at;
-      at = next_of(source, at);
-      if (here->second.from != &from) continue;
+  void of(const Source& from, Look look) {
+    for (auto number = next_of(from, 0); number;) {
+      const auto here = all_.find(*number);
+      number = next_of(from, *number + 1);
       const auto gone = look(here->second);
-      if (gone || here->second.buffer == nullptr) buffered_.erase({source, here->first});
-      if (gone) erase(here);
+      if (gone || here->second.buffer == nullptr) buffered_.erase({&from, here->first});
+      if (gone)
+        erase(here);
+      else if (here->second.from != &from)
+        connections_.erase({&from, here->first});
     }
   }
   void clear();
@@ -133,6 +135,7 @@ class Early {
   // What receives like that have looked at: up to `next`.
   struct Looked {
     std::uint64_t tag = 0, ignore = 0;
+    Address source{};
     Number next = 0;
   };
   // Without tags, all have the same.
@@ -146,15 +149,18 @@ class Early {
   All::iterator by_source(const Receive& receive);
   All::iterator by_mask(const Receive& receive);
   Looked& looked_at(const Receive& receive);
-  [[nodiscard]] All::iterator first_of(const Address& source);
-  [[nodiscard]] All::iterator next_of(const Address& source, All::iterator at);
+  // The first one of that connection with that number or a higher one; nullopt: none.
+  [[nodiscard]] std::optional<Number> next_of(const Source& from, Number number) const;
 
   All all_;
   Number next_ = 1;
   bool indexed_ = false;  // the following have all of them
   std::set<std::pair<std::uint64_t, Number>> tags_;
   std::set<std::tuple<Address, std::uint64_t, Number>> sources_;
-  std::set<std::pair<Address, Number>> buffered_;  // those that have a buffer: indexed or not
+  // Of those whose connection is there. Addresses are what peers say, so any number of connections
+  // may have the same.
+  std::set<std::pair<const Source*, Number>> connections_;
+  std::set<std::pair<const Source*, Number>> buffered_;  // that have a buffer: indexed or not
   std::array<Looked, 8> looked_{};
   std::size_t replaced_ = 0;  // of those
 };
@@ -189,7 +195,7 @@ class Matching {
     return messages_for(receive.tagged).find(receive);
   }
   // As those of Early.
-  [[nodiscard]] Message* take_from_buffer(const Source& from, const Address& source);
+  [[nodiscard]] Message* take_from_buffer(const Source& from);
 
   void add(Receive&& receive) { add_place(receive.tagged) = std::move(receive); }
   // The place of a new last receive, with what an earlier one has left there.
@@ -216,9 +222,9 @@ class Matching {
   void claim(const void* context, Message&& message);
   std::optional<Message> take_claimed(const void* context);
 
-  // That connection of a peer of `host`, which has that address, has ended: what it has announced
-  // is gone, what it has brought is copied.
-  void forget(const Source& from, const Address& source, const std::shared_ptr<OfHost>& host);
+  // That connection of a peer of `host` has ended: what it has announced is gone, what it has
+  // brought is copied.
+  void forget(const Source& from, const std::shared_ptr<OfHost>& host);
   // Nothing that came on that connection is wanted any more.
   void drop(const Source& from);
   // Of messages that wait and whose connection has ended: their bytes, and what each of them costs.

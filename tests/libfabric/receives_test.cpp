@@ -91,7 +91,7 @@ TEST(EarlyMessages, OfAConnectionThatEndsAreThoseThatItHasBrought) {
         made.announced = i % 2 == 0;
         matching.add(std::move(made));
       }
-    matching.forget(one, address(1), host);
+    matching.forget(one, host);
     EXPECT_EQ(host->left, each / 2 * kCostOfMessage);
     EXPECT_EQ(matching.left_bytes(), host->left);
     for (std::uint64_t i = 0; i < each; ++i) {
@@ -154,6 +154,27 @@ TEST(EarlyMessages, OfOneSenderWithOneTagAreFoundAtOnce) {
   EXPECT_LT(time_to_take(kMany), 10 * time_to_take(2 * kReceives));
 }
 
+// A receive of any tag takes them one by one; one that few fit, behind many that do not, as well.
+TEST(EarlyMessages, OfOneSenderWithAnyNumberOfTagsAreFoundAtOnce) {
+  constexpr std::uint64_t kMany = 20'000, kReceives = 500, kHalf = std::uint64_t{1} << 40;
+  for (const auto& [tag, ignore] :
+       {std::pair{std::uint64_t{0}, ~std::uint64_t{0}}, std::pair{kHalf, kHalf - 1}}) {
+    const auto time_to_take = [&, tag = tag, ignore = ignore](std::uint64_t messages) {
+      Early early;
+      for (std::uint64_t i = 0; i < messages; ++i)
+        early.add(message(1, i < messages / 2 ? i : kHalf | i, i));
+      auto wanted = receive(tag, ignore);
+      wanted.source = address(1);
+      EXPECT_NE(early.find(wanted), nullptr);  // looks at all that do not fit, once
+      const auto began = time_now();
+      for (std::uint64_t i = 0; i < kReceives; ++i)
+        EXPECT_EQ(early.take(wanted)->head.data, i + (tag == 0 ? 0 : messages / 2));
+      return time_now() - began;
+    };
+    EXPECT_LT(time_to_take(kMany), 10 * time_to_take(2 * kReceives)) << "tag " << tag;
+  }
+}
+
 // A connection that may keep no more in copies looks for one of them after each receive.
 TEST(EarlyMessages, ThatHaveABufferAreFoundAtOnce) {
   constexpr std::uint64_t kMany = 20'000, kTimes = 500;
@@ -170,10 +191,10 @@ TEST(EarlyMessages, ThatHaveABufferAreFoundAtOnce) {
     }
     const auto began = time_now();
     for (std::uint64_t i = 0; i < kTimes; ++i) {
-      auto* const found = early.take_from_buffer(one, address(1));
+      auto* const found = early.take_from_buffer(one);
       EXPECT_EQ(found->from, &one);
       copy_out(*found);
-      EXPECT_EQ(early.take_from_buffer(one, address(1)), nullptr);
+      EXPECT_EQ(early.take_from_buffer(one), nullptr);
       auto made = message(1, 7, i);
       made.from = &one;
       made.buffer = &buffer;
@@ -182,6 +203,37 @@ TEST(EarlyMessages, ThatHaveABufferAreFoundAtOnce) {
     return time_now() - began;
   };
   EXPECT_LT(time_to_copy(kMany), 10 * time_to_copy(Early::kFew));
+}
+
+// Addresses are what peers say: one may leave any number of messages under that of another, and
+// come and go itself.
+TEST(EarlyMessages, ThatOthersLeaveUnderItsAddressCostWhoGoesLittle) {
+  constexpr std::uint64_t kMany = 20'000, kTimes = 500;
+  const auto time_to_go = [](std::uint64_t messages) {
+    Matching matching;
+    Sender one, other;
+    RxBuffer buffer;
+    const auto host = std::make_shared<OfHost>();
+    for (std::uint64_t i = 0; i < messages; ++i) {
+      auto made = message(1, i, i);
+      made.from = &other;
+      made.buffer = &buffer;
+      matching.add(std::move(made));
+    }
+    const auto began = time_now();
+    for (std::uint64_t i = 0; i < kTimes; ++i) {
+      auto made = message(1, 7, i);
+      made.from = &one;
+      made.buffer = &buffer;
+      matching.add(std::move(made));
+      EXPECT_NE(matching.take_from_buffer(one), nullptr);
+      EXPECT_EQ(matching.take_from_buffer(one), nullptr);
+      matching.forget(one, host);
+    }
+    EXPECT_EQ(host->left, kTimes * kCostOfMessage);
+    return time_now() - began;
+  };
+  EXPECT_LT(time_to_go(kMany), 10 * time_to_go(Early::kFew));
 }
 
 }  // namespace

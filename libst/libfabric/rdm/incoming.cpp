@@ -114,8 +114,7 @@ void Incoming::give_up(int status) {
       missing != 0)
     inform(FI_LOG_EP_DATA, "a peer ends that has not sent all that it has begun or announced: " +
                                std::to_string(missing) + " messages are missing");
-  // Looking for its messages takes long if those of others are many.
-  if (kept_ != 0 || in_use_ != 0 || lane_) endpoint_.matching().forget(*this, source_, host_);
+  endpoint_.matching().forget(*this, host_);
   uncount_kept(kept_);  // what stays is left
   endpoint_.link().stop_watching(*this);
   held_.clear();
@@ -444,7 +443,7 @@ void Incoming::wait_for_host() {
 // nothing more of the peer arrives. What is held is not among them.
 void Incoming::keep_more() {
   while (may_keep() && in_use_ > held_.size()) {
-    auto* const message = endpoint_.matching().take_from_buffer(*this, source_);
+    auto* const message = endpoint_.matching().take_from_buffer(*this);
     if (message == nullptr) break;
     auto& buffer = *message->buffer;
     copy_out(*message);
