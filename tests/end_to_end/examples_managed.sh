@@ -33,6 +33,21 @@ if [ -e "$build/python/stp/__init__.py" ]; then
   "${client[@]}" get :3000 weight && fail "found what nobody has set"
   "${client[@]}" set :3000 color "$(printf 'z%.0s' $(seq 192))" 2>"$work/long.log" && fail "a value that has no room is set"
   expect says "$work/long.log" 'kv_client: a key has 1 to 55 bytes, a value at most 191'
+  # Clients beyond those that the server has places for are refused, and it goes on.
+  expect "$python" - <<'END'
+import stp
+
+with stp.Domain() as domain:
+    peers = []
+    try:
+        while len(peers) < 1100:
+            peers.append(domain.connect(":3000", timeout=60))
+    except stp.ConnectionRefused:
+        assert len(peers) > 1000
+    else:
+        raise SystemExit("nobody is refused")
+END
+  expect [ "$("$bin/kv_store" get :3000 color)" = grün ]
 fi
 
 # One service by two programs: each serves the clients of both.

@@ -50,7 +50,8 @@ class Server {
       case STM_REQUEST: {
         auto attr = stp::connection_attr(queue_);
         attr.pool = pool_;
-        stp::checked(stm_accept(event.connection, &attr, nullptr, 0), "accepting");
+        if (stm_accept(event.connection, &attr, nullptr, 0) != 0)
+          stm_reject(event.connection, nullptr, 0);  // too many clients
         return;
       }
       case STM_RECEIVE:

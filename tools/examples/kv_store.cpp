@@ -54,7 +54,8 @@ int serve(const char* port) {
     const auto event = stp::next_event(queue);
     if (event.kind == STM_REQUEST) {  // the answer says where the table is
       const auto attr = stp::connection_attr(queue);
-      stp::checked(stm_accept(event.connection, &attr, key.data(), key.size()), "accepting");
+      const auto accepted = stm_accept(event.connection, &attr, key.data(), key.size());
+      if (accepted != 0) stm_reject(event.connection, nullptr, 0);  // too many clients
     } else if (event.kind == STM_DISCONNECTED || event.kind == STM_FAILED) {
       stm_connection_close(event.connection);
     }
