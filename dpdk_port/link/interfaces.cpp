@@ -411,6 +411,20 @@ std::optional<Absence> absence_of(const LinkConfig& link) {
   return std::nullopt;
 }
 
+// Of those that are up and have an address, but for the loopback one. "": there are several, or
+// none.
+static std::string only_interface() {
+  std::string only;
+  for (const ifaddrs* at : AllAddresses()) {
+    const unsigned flags = at->ifa_flags;
+    const bool leads_elsewhere = (flags & IFF_RUNNING) != 0 && (flags & IFF_LOOPBACK) == 0;
+    if (!leads_elsewhere || !from_socket_address(at->ifa_addr) || only == at->ifa_name) continue;
+    if (!only.empty()) return "";
+    only = at->ifa_name;
+  }
+  return only;
+}
+
 AddressWatch::AddressWatch(LinkConfig config) : config_(std::move(config)) {
   std::string target = config_.target;
   if (target.starts_with('[') && target.ends_with(']'))
@@ -428,46 +442,76 @@ AddressWatch::AddressWatch(LinkConfig config) : config_(std::move(config)) {
 }
 
 bool AddressWatch::look(Time now) {
-  if (config_.target.empty() || now < look_at_) return false;
+  if (now < look_at_) return false;
+  // One at all addresses lacks nothing, so it asks only if something has changed.
+  if (is_at_all_addresses() && !news_.is_reported()) return false;
   is_old_ |= news_.look([](int) { return true; }, now);
   auto found = asking_.take();
+  if (found && !*found) is_old_ = true;  // it is asked again
+  // Before the next question, which looks at the last answer.
+  const bool changed = found && *found && note(std::move(**found));
   if (is_old_ && !asking_.is_asked() && now >= ask_at_) {
     is_old_ = false;
     ask_at_ = now + kInterval;
     asking_.begin();
   }
   look_at_ = now + (asking_.is_asked() ? kAnswer : kInterval);
-  if (!found) return false;
-  is_old_ |= !*found;  // it is asked again
-  return *found && note(std::move(**found));
+  return changed;
 }
 
 bool AddressWatch::note(Found found) {
   const auto all = [this] {
     return std::tuple(absence_ ? absence_->state : LinkState::kUp,
-                      absence_ ? absence_->trouble : "", index_);
+                      absence_ ? absence_->trouble : "", index_, own_, megabits_);
   };
   const auto before = all();
   absence_ = std::move(found.absence);
   index_ = found.index;
+  own_ = found.own;
+  megabits_ = found.megabits;
   return all() != before;
 }
 
 AddressWatch::Found AddressWatch::ask() const {
-  return {absence_now(), interface_.empty() ? 0 : ::if_nametoindex(interface_.c_str())};
+  Found found;
+  found.index = interface_.empty() ? 0 : ::if_nametoindex(interface_.c_str());
+  found.own = own_now();
+  look_at_line(found);
+  return found;
 }
 
-std::optional<Absence> AddressWatch::absence_now() const {
-  if (config_.target.empty() || (address_ && address_->is_unspecified())) return std::nullopt;
-  if (auto missing = absence_of(config_)) return missing;
+std::optional<InternetAddress> AddressWatch::own_now() const {
+  if (address_ && !address_->is_unspecified()) return std::nullopt;
+  if (own_ && is_there(*own_)) return own_;
+  if (!interface_.empty()) return address_of(interface_);
+  // A raw socket has one of the families.
+  const int family = address_ && !address_->ipv4() ? AF_INET6 : AF_INET;
+  return usual_address(config_.kind == LinkKind::kIp ? family : AF_UNSPEC);
+}
+
+bool AddressWatch::is_there(const InternetAddress& own) const {
+  const std::string at = interface_with(own);
+  return !at.empty() && (interface_.empty() ||
+                         ::if_nametoindex(at.c_str()) == ::if_nametoindex(interface_.c_str()));
+}
+
+void AddressWatch::look_at_line(Found& found) const {
+  const bool any = is_at_all_addresses();
+  if (!any) found.absence = absence_of(config_);
+  if (found.absence) return;
   // An address that no interface has may be one of a whole network of this host, as 127.0.0.2 is.
-  const std::string interface = interface_.empty() ? interface_with(*address_) : interface_;
-  if (interface.empty()) return std::nullopt;
+  const std::string interface = any                  ? only_interface()
+                                : interface_.empty() ? interface_with(*address_)
+                                                     : interface_;
+  if (interface.empty()) return;
   const InterfaceWatch watch(interface);
-  if (auto missing = absence_of(interface, watch.facts())) return missing;
-  if (watch.state() != LinkState::kNoCarrier) return std::nullopt;
-  return Absence{LinkState::kNoCarrier,
-                 interface + " has no carrier: check the cable, and that the other end is up"};
+  found.megabits = watch.facts().megabits;
+  if (any) return;
+  found.absence = absence_of(interface, watch.facts());
+  if (found.absence || watch.state() != LinkState::kNoCarrier) return;
+  found.absence =
+      Absence{LinkState::kNoCarrier,
+              interface + " has no carrier: check the cable, and that the other end is up"};
 }
 
 namespace {

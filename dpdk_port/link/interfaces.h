@@ -348,6 +348,8 @@ class InterfaceNews {
 
   // True: there is news of an interface whose index `concerns`, or some was lost.
   bool look(const std::function<bool(int)>& concerns, Time now);
+  // By rtnetlink.
+  [[nodiscard]] bool is_reported() const { return fd_ >= 0; }
 
   // The interval without reports.
   static constexpr Time kInterval = 100 * kMillisecond;
@@ -480,18 +482,27 @@ std::string hint_at_short_packets(const InternetAddress& address);
 std::string unfit_here(const LinkConfig& link);
 
 // Watches whether this host still has what a udp: link is bound to: its address, or its interface.
-// Whoever looks never waits for the kernel's answer.
+// And which address a link has that is bound to none, and how fast its line is. Whoever looks never
+// waits for the kernel's answer.
 class AddressWatch {
  public:
   // A link at all addresses of the host lacks none.
   explicit AddressWatch(LinkConfig config);
 
-  // Asks every kInterval, if something has changed at all. True: absence() or index() has changed.
+  // Asks every kInterval, if something has changed at all. True: absence(), index(), own() or
+  // megabits() has changed.
   bool look(Time now);
   // kGone, kDown or kNoCarrier, with the remedy. nullopt: all is there.
   [[nodiscard]] const std::optional<Absence>& absence() const { return absence_; }
   // Of the interface that the link names; 0: it names none, or there is no such interface.
   [[nodiscard]] unsigned index() const { return index_; }
+  // Of a link at all addresses, or those of an interface: the one that its packets to elsewhere had
+  // first, and when that is gone, the one that they have then: a new route alone changes nothing.
+  // nullopt: it is bound to one, or there is none.
+  [[nodiscard]] const std::optional<InternetAddress>& own() const { return own_; }
+  // Speed of the interface that has the address, or that the link names. Of a link at all
+  // addresses, that of the only one that leads to other hosts, and is up. 0: not known.
+  [[nodiscard]] unsigned megabits() const { return megabits_; }
 
   // How often it asks, and looks whether there is an answer.
   static constexpr Time kInterval = 50 * kMillisecond, kAnswer = kMillisecond;
@@ -500,10 +511,18 @@ class AddressWatch {
   struct Found {
     std::optional<Absence> absence;
     unsigned index = 0;
+    std::optional<InternetAddress> own;
+    unsigned megabits = 0;
   };
   [[nodiscard]] Found ask() const;
   bool note(Found found);
-  [[nodiscard]] std::optional<Absence> absence_now() const;
+  [[nodiscard]] bool is_at_all_addresses() const {
+    return config_.target.empty() || (address_ && address_->is_unspecified());
+  }
+  [[nodiscard]] std::optional<InternetAddress> own_now() const;
+  [[nodiscard]] bool is_there(const InternetAddress& own) const;
+  // Its absence and its speed.
+  void look_at_line(Found& found) const;
 
   const LinkConfig config_;
   std::optional<InternetAddress> address_;  // nullopt: the link names an interface
@@ -513,6 +532,8 @@ class AddressWatch {
   Time look_at_ = 0, ask_at_ = 0;
   std::optional<Absence> absence_;
   unsigned index_ = 0;
+  std::optional<InternetAddress> own_;
+  unsigned megabits_ = 0;
   // nullopt: there was no memory. What this needs outlives it.
   AskedAside<std::optional<Found>> asking_{[this] { return ask(); }};
 };

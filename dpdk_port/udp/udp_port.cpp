@@ -352,6 +352,12 @@ void UdpReceiver::deliver(Engine& engine, Time now) {
 
 // ---- the link
 
+// Whether the socket can have that address, or reach it.
+bool carries(const UdpSocket& socket, const InternetAddress& address) {
+  return address.ipv4() ? socket.family() == AF_INET || (socket.is_any() && socket.has_ports())
+                        : socket.family() == AF_INET6;
+}
+
 // What all shards of a link have. Their sockets end with the last shard: the places of sockets that
 // share a port change when one of them closes. The first shard looks after it.
 class UdpLink {
@@ -361,10 +367,14 @@ class UdpLink {
         config_(std::move(config)),
         watch_(config_),
         index_(watch_.index()),
-        absence_(watch_.absence()) {}
+        absence_(watch_.absence()),
+        megabits_(watch_.megabits()) {}
 
   void open(unsigned shards, OpenError& error) {
     sockets_ = UdpSocket::open(config_, shards, false, troubles, error);
+    if (sockets_.empty()) return;
+    const Lock lock(mutex_);
+    own_ = sockets_.front()->address();
   }
   [[nodiscard]] UdpSocket& socket(unsigned shard) { return *sockets_[shard]; }
   [[nodiscard]] unsigned interface() const { return index_.load(std::memory_order_relaxed); }
@@ -379,11 +389,31 @@ class UdpLink {
     if (!failure.empty()) troubles.tell(UdpTroubles::About::kOther, failure, now);
     const Lock lock(mutex_);
     absence_ = watch_.absence();
+    megabits_ = watch_.megabits();
+    // Without any address it keeps the last one.
+    if (const auto& own = watch_.own(); own && carries(*sockets_.front(), *own)) {
+      own_.ip = own->ip;
+      own_.scope = own->scope;
+    }
+    moves_.fetch_add(1, std::memory_order_release);
   }
   std::optional<Absence> absence() {
     const Lock lock(mutex_);
     return absence_;
   }
+  // Its address, as others are told. The names of stations do not follow it: those of the address
+  // that the sockets were opened with are without an address of this host (Peers).
+  InternetAddress own() {
+    const Lock lock(mutex_);
+    return own_;
+  }
+  // Speed of the line; 0: not known.
+  unsigned megabits() {
+    const Lock lock(mutex_);
+    return megabits_;
+  }
+  // How often one of these may have changed.
+  [[nodiscard]] unsigned moves() const { return moves_.load(std::memory_order_acquire); }
 
   Peers peers;
   UdpTroubles troubles;
@@ -397,6 +427,9 @@ class UdpLink {
   std::vector<std::unique_ptr<UdpSocket>> sockets_;
   Mutex mutex_;
   std::optional<Absence> absence_ STP_GUARDED_BY(mutex_);
+  InternetAddress own_ STP_GUARDED_BY(mutex_);
+  unsigned megabits_ STP_GUARDED_BY(mutex_);
+  std::atomic<unsigned> moves_{0};
 };
 
 // An interface that was made anew is another one for the sockets, even with the same name.
@@ -473,8 +506,7 @@ class UdpPort final : public LinkPort {
   }
   [[nodiscard]] std::string trouble_of(const MacAddr& station) const override;
   [[nodiscard]] std::string name_of_station(const MacAddr& station) const override {
-    const auto address =
-        station == info_.mac ? std::optional(socket_.address()) : link_->peers.look_up(station);
+    const auto address = station == info_.mac ? std::optional(own_) : link_->peers.look_up(station);
     return address ? to_string(*address) : LinkPort::name_of_station(station);
   }
   [[nodiscard]] std::string steering() const override;
@@ -491,6 +523,7 @@ class UdpPort final : public LinkPort {
 
  private:
   void look_around(Time now);
+  void follow_host();
   [[nodiscard]] std::string doubt_about(const MacAddr& station, const std::string& host) const;
 
   const std::shared_ptr<UdpLink> link_;
@@ -501,6 +534,8 @@ class UdpPort final : public LinkPort {
   UdpReceiver receiver_;
   UdpSender sender_;
   bool segments_ = socket_.segments();  // as info_ says
+  InternetAddress own_ = link_->own();  // as info_ says, too
+  unsigned moves_ = 0;                  // changes of the link's that it says
   Time seen_ = 0;                       // the time of the last turn
 };
 
@@ -537,8 +572,17 @@ void UdpPort::look_around(Time now) {
   socket_.hear_again(now);
   if (info_.shard == Crossing::kOwner) link_->look(now, favored_);
   info_.interface = link_->interface();
+  if (moves_ != link_->moves()) follow_host();
   routes_.turn(now, info_.interface);
   favored_.look(now);
+}
+
+void UdpPort::follow_host() {
+  moves_ = link_->moves();
+  own_ = link_->own();
+  info_.address = own_.ipv4();
+  info_.device = to_string(own_);
+  info_.megabits = link_->megabits();
 }
 
 std::string UdpPort::trouble_of(const MacAddr& station) const {
@@ -590,14 +634,11 @@ std::optional<MacAddr> UdpPort::find_station(const InternetAddress& address, Tim
   if (is_new != nullptr) *is_new = false;
   InternetAddress to = address;
   if (to.port == 0) to.port = info_.peer_udp_port;
-  const InternetAddress& own = socket_.address();
   // The name of a host often stands for a loopback address of it.
-  const bool by_loopback = to.is_loopback() && !own.is_loopback() && to.port == own.port;
-  if (to == own || by_loopback) return info_.mac;
-  const bool carried =
-      to.ipv4() ? socket_.family() == AF_INET || (socket_.is_any() && socket_.has_ports())
-                : socket_.family() == AF_INET6;
-  return carried ? link_->peers.know(to, now, socket_.used_for(to), is_new) : std::nullopt;
+  const bool by_loopback = to.is_loopback() && !own_.is_loopback() && to.port == own_.port;
+  if (to == own_ || by_loopback) return info_.mac;
+  return carries(socket_, to) ? link_->peers.know(to, now, socket_.used_for(to), is_new)
+                              : std::nullopt;
 }
 
 std::vector<PortCounter> UdpPort::counters() const {
@@ -649,6 +690,7 @@ LinkPorts open_udp_ports(const LinkConfig& config, unsigned shards, OpenError& e
   // A shard that hands a datagram over does not tell of its mark.
   info.marks = info.marks && (shards == 1 || link->not_steered().empty());
   info.interface = link->interface();
+  info.megabits = link->megabits();
   const auto crossing =
       shards > 1 ? std::make_shared<Crossing>(shards, frame_room(info.mtu)) : nullptr;
   LinkPorts ports;

@@ -102,6 +102,79 @@ TEST_F(UdpAddress, AllAddressesAreThereAsLongAsTheHostIs) {
   EXPECT_EQ(end.port->state(), LinkState::kUp) << end.port->trouble();
 }
 
+// protocol: 13.2
+TEST_F(UdpAddress, ThatOfTheHostIsToldAsItIsNow) {
+  ASSERT_TRUE(NetworkNamespace::ip("route add default dev stp0"));
+  for (const std::string link : {"udp:", "udp:stp0", "ip:", "ip:stp0"}) {
+    LinkEnd end;
+    ASSERT_NO_FATAL_FAILURE(end.open(link));
+    const auto before = parse_ipv4("10.9.0.1"), after = parse_ipv4("10.9.7.1");
+    EXPECT_EQ(end.port->info().address, before) << link;
+    ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.7.1/24 dev stp0"));
+    ASSERT_TRUE(NetworkNamespace::ip("address del 10.9.0.1/24 dev stp0"));
+    const Time limit = now() + 30 * kSecond;
+    while (end.port->info().address != after && now() < limit) end.turn();
+    EXPECT_EQ(end.port->info().address, after) << link;
+    const std::string name = link.starts_with("udp:") ? "10.9.7.1/8181" : "10.9.7.1";
+    EXPECT_EQ(end.port->name_of_station(end.mac()), name) << link;
+    EXPECT_EQ(end.port->info().device, name) << link;
+    const auto station = [&](Ipv4 ip) {
+      return end.port->find_station(InternetAddress::of(ip, 0), now());
+    };
+    EXPECT_EQ(station(*after), end.mac()) << link;
+    EXPECT_NE(station(*before), end.mac()) << "another host may have it now; " << link;
+    ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.0.1/24 dev stp0"));
+    ASSERT_TRUE(NetworkNamespace::ip("address del 10.9.7.1/24 dev stp0"));
+  }
+}
+
+// Programs have told it to others.
+TEST_F(UdpAddress, ThatOfTheHostStaysWhereAnotherRouteIsAllThatChanges) {
+  ASSERT_TRUE(NetworkNamespace::ip("route add default dev stp0"));
+  LinkEnd end, witness;
+  ASSERT_NO_FATAL_FAILURE(end.open("udp:"));
+  ASSERT_NO_FATAL_FAILURE(witness.open("udp:stp1,port=9001"));
+  ASSERT_TRUE(NetworkNamespace::ip("route change default dev stp1"));
+  ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.8.1/24 dev stp1"));
+  ASSERT_TRUE(NetworkNamespace::ip("address del 10.9.1.1/24 dev stp1"));
+  EXPECT_TRUE(turn_until(end, witness,
+                         [&] { return witness.port->info().address == parse_ipv4("10.9.8.1"); }));
+  LinkEnd later;
+  ASSERT_NO_FATAL_FAILURE(later.open("udp:,port=9002"));
+  EXPECT_EQ(later.port->info().address, parse_ipv4("10.9.8.1"));
+  EXPECT_EQ(end.port->info().address, parse_ipv4("10.9.0.1"));
+}
+
+// A bridge is as fast as its ports, and the kernel names a speed of one of a veth pair.
+TEST_F(UdpAddress, OfALinkTheSpeedIsThatOfItsInterface) {
+  if (!NetworkNamespace::ip("link add stpbr type bridge")) GTEST_SKIP() << "no bridge here";
+  ASSERT_TRUE(NetworkNamespace::ip("link set stpbr up"));
+  ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.8.1/24 dev stpbr"));
+  LinkEnd named, at, all, other;
+  ASSERT_NO_FATAL_FAILURE(at.open("udp:10.9.8.1"));
+  ASSERT_NO_FATAL_FAILURE(named.open("udp:stpbr,port=9001"));
+  ASSERT_NO_FATAL_FAILURE(all.open("udp:,port=9002"));
+  ASSERT_NO_FATAL_FAILURE(other.open("udp:10.9.1.1,port=9003"));
+  EXPECT_EQ(at.port->info().megabits, 0U) << "it has no port yet";
+  ASSERT_TRUE(NetworkNamespace::ip("address flush dev stp0"));
+  ASSERT_TRUE(NetworkNamespace::ip("link set stp0 master stpbr"));
+  const auto comes = [](LinkEnd& end) {
+    const Time limit = now() + 30 * kSecond;
+    while (end.port->info().megabits == 0 && now() < limit) end.turn();
+    return end.port->info().megabits;
+  };
+  EXPECT_EQ(comes(at), 10'000U);
+  EXPECT_EQ(comes(named), 10'000U);
+  LinkEnd later;
+  ASSERT_NO_FATAL_FAILURE(later.open("udp:10.9.8.1,port=9004"));
+  EXPECT_EQ(later.port->info().megabits, 10'000U);
+  for (unsigned i = 0; i < 100; ++i) all.turn(), other.turn();
+  EXPECT_EQ(all.port->info().megabits, 0U) << "nobody knows which interface leads to a peer";
+  EXPECT_EQ(other.port->info().megabits, 0U) << "that leads to no line";
+  ASSERT_TRUE(NetworkNamespace::ip("address flush dev stp1"));
+  EXPECT_EQ(comes(all), 10'000U) << "the only one with an address";
+}
+
 // The kernel knows interfaces by number, and a new one has another number.
 TEST_F(UdpAddress, AnInterfaceThatIsMadeAnewIsTakenUpByAllShards) {
   ShardedEnd end;
