@@ -295,7 +295,8 @@ class Listener(_base.Owner):
             return Connection(up.value)
 
     def close(self) -> None:
-        """Requests that wait are rejected; connections stay."""
+        """Requests that wait are rejected, and connections that no `accept` has taken yet are broken off; those that
+        were taken stay."""
         self._accepting.close()
 
     def __enter__(self) -> "Listener":
