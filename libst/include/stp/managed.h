@@ -8,7 +8,10 @@
  * st_strerror() says more of this thread's last call, and what the status of an event means.
  * Handles are opaque; NULL, foreign or closed ones give -EBADF. In a child of fork() no handle
  * works.
- * Threads: any call from any thread. Calls that post never block; those that may say so.
+ * Threads: any call from any thread. Calls that post never wait for the peer; those that may block
+ * say so. Through stpd, what opens, listens, connects, registers, disconnects, closes or asks about
+ * the link waits for its answer: some 0.1 ms, more where stpd has much to do, 10 s at most where it
+ * is stopped. While memory is registered or a connection ends, other threads' calls wait with it.
  * Progress: a thread of the domain makes it, and whoever polls or waits on a queue. It never
  * depends on the program's next call. Completions: what was posted (the call returned 0) completes
  * exactly once, into the queue that was chosen for it, with a definite status. Until then its
@@ -309,9 +312,9 @@ ST_API int stm_private_data(stm_connection_t connection, void* data, size_t size
 
 /* Graceful: nothing new may be posted (-ESHUTDOWN), what was posted is done, but for receives; then
  * the connection ends. Abrupt: it ends at once. What is left completes with -ECANCELED;
- * _DISCONNECTED follows. Does not block. When the peer has disconnected, messages of its that are
- * here can still be received, and _DISCONNECTED follows the last one: this call drops them.
- * Broken: as abrupt, but the peer hears _FAILED, with -ECONNRESET. */
+ * _DISCONNECTED follows. Does not wait for the peer. When the peer has disconnected, messages of
+ * its that are here can still be received, and _DISCONNECTED follows the last one: this call drops
+ * them. Broken: as abrupt, but the peer hears _FAILED, with -ECONNRESET. */
 enum { STM_GRACEFUL = 0, STM_ABRUPT = 1, STM_BROKEN = 2 };
 ST_API int stm_disconnect(stm_connection_t connection, int how);
 /* The handle is none from here on. One that is up ends abruptly; what is outstanding completes
