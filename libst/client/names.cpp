@@ -64,7 +64,9 @@ bool is_host_character(unsigned char c) {
 
 // To a host that has only the other family than `family`, that of the link.
 std::string other_way_to(const Backend& backend, int family) {
-  if (backend.udp_port() != 0) return "or open the link for both (udp:)";
+  if (backend.udp_port() != 0)
+    return std::string("or open the link for both (udp:) on a host that has ") +
+           (family == AF_INET6 ? "IPv4" : "IPv6") + ", too";
   if (backend.internet())
     return std::string("open a link for such addresses (ip:") + (family == AF_INET ? "[::]" : "") +
            "), or for both (udp:)";
@@ -178,11 +180,13 @@ void give_zone(Place& place) {
     place.zone = name.data();
 }
 
-// What to write in place of an address that lacks its brackets: 2001:db8::5, 02:00:00:00:00:01.
+// One that stands in brackets, and lacks them: 2001:db8::5, 02:00:00:00:00:01.
+bool lacks_brackets(const std::string& host) {
+  return port::parse_mac(host).has_value() ||
+         port::parse_internet_address(host.substr(0, host.find('%'))).has_value();
+}
 std::string in_brackets(const std::string& host) {
-  const bool address = port::parse_mac(host).has_value() ||
-                       port::parse_internet_address(host.substr(0, host.find('%'))).has_value();
-  return address ? ": write it in brackets, [" + host + "]" : "";
+  return lacks_brackets(host) ? ": write it in brackets, [" + host + "]" : "";
 }
 
 // As it stands before a port.
@@ -236,7 +240,11 @@ int parse_name(const std::string& text, Name& out) {
     return fail(-EINVAL, "'" + text +
                              "' does not have the form host:port (10.9.0.2:3000, or :3000 of this "
                              "host)");
-  if (const auto error = parse_host(text.substr(0, colon), out.host); error != 0) return error;
+  // 2001:db8::5 has no port, and 2001:db8::5:3000 is an address, too, but may be meant to have one.
+  const auto host = text.substr(0, colon);
+  if (!lacks_brackets(host) && lacks_brackets(text))
+    return fail(-EINVAL, "'" + text + "' is an address without a port: write [" + text + "]:PORT");
+  if (const auto error = parse_host(host, out.host); error != 0) return error;
   return parse_port(text.substr(colon + 1), out.uport);
 }
 

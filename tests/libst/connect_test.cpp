@@ -79,6 +79,18 @@ TEST_P(Connect, MalformedNamesAreInvalid) {
   EXPECT_EQ(st_create(":3000", nullptr), -EINVAL);
 }
 
+TEST_P(Connect, AnAddressWithoutBracketsOrPortIsToldWhichItLacks) {
+  Endpoint client;
+  st_chandle_t connected = nullptr;
+  for (const auto& [name, lacks] : {std::pair{"fe80::1", "without a port: write [fe80::1]:PORT"},
+                                    {"02:00:00:00:00:01", "write [02:00:00:00:00:01]:PORT"},
+                                    {"fe80::1:3000", "write it in brackets, [fe80::1]"}}) {
+    EXPECT_EQ(st_connect(client, name, &connected), -EINVAL) << name;
+    EXPECT_NE(std::string(st_strerror(-EINVAL)).find(lacks), std::string::npos)
+        << name << ": " << st_strerror(-EINVAL);
+  }
+}
+
 TEST_P(Connect, UnknownHostsAreUnreachable) {
   Endpoint client;
   st_chandle_t connected = nullptr;

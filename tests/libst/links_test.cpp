@@ -41,6 +41,8 @@ TEST(Links, AnErrorWithoutAReasonSaysWhatItMeansHere) {
   EXPECT_NE(text.find("longer than the receive"), std::string::npos) << text;
   EXPECT_EQ(st_delete(nullptr), -EBADF);
   EXPECT_NE(std::string(st_strerror(-EBADF)).find("the handle is closed"), std::string::npos);
+  EXPECT_NE(std::string(st_strerror(-EMFILE)).find("raise its limit (ulimit -n)"),
+            std::string::npos);
   EXPECT_STREQ(st_strerror(-ENOENT), std::strerror(ENOENT));
 }
 

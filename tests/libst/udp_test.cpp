@@ -154,6 +154,12 @@ TEST(UdpLinks, AtDifferentAddressesOfOneHostReachEachOther) {
   const Daemon daemon(b);
   expect_a_conversation(daemon.link(), a, "127.0.0.1");
   const UseLink link(daemon.link());
+  const Endpoint client;
+  st_macaddr_t mac = 0;
+  EXPECT_EQ(st_macaddr(client, "[2001:db8::1]", &mac), -EHOSTUNREACH);
+  EXPECT_NE(std::string(st_strerror(-EHOSTUNREACH)).find("(udp:) on a host that has IPv6, too"),
+            std::string::npos)
+      << st_strerror(-EHOSTUNREACH);
   const Endpoint own("127.0.0.2:3000"), elsewhere("127.0.0.1:3000");
   EXPECT_EQ(own.error(), 0);
   EXPECT_EQ(elsewhere.error(), -EADDRNOTAVAIL);

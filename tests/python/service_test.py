@@ -185,6 +185,7 @@ class Programs(unittest.TestCase):
         for words, says in (
             (("receive", ":abc"), "no service is called 'abc'"),
             (("send", "fe80::1:3000"), "write it in brackets"),
+            (("send", "fe80::1"), "an address without a port: write [fe80::1]:PORT"),
             (("--link", "nonsense", "info"), "link 'nonsense'"),
             (("ping", "--size", "65537", ":3000"), "from 0 to 65536, not 65537"),
             (("ping", "--size", "-1", ":3000"), "from 0 to 65536, not -1"),
