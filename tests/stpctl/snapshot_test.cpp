@@ -59,6 +59,26 @@ TEST_F(SnapshotTest, CountersAreReadToTheirEnd) {
   EXPECT_EQ(counters[1].value, 5U);
 }
 
+TEST_F(SnapshotTest, ALinkHasItsIpv4AddressOrItsIpv6Address) {
+  struct Case {
+    const char* device;
+    std::uint32_t ipv4;
+    std::optional<std::string> address;
+  };
+  for (const Case& each :
+       {Case{"10.9.0.1/8181", 0x0a090001, "10.9.0.1"}, Case{"[2001:db8::5]/8181", 0, "2001:db8::5"},
+        Case{"[fe80::1%eth0]", 0, "fe80::1%eth0"}, Case{"[fe80", 0, std::nullopt},
+        Case{"eth0", 0, std::nullopt}}) {
+    ipc::ReplyMessage reply;
+    auto& link = reply.begin<ask::AdminLink>();
+    link.shards = 1;
+    link.ipv4 = each.ipv4;
+    ipc::set_text(link.device, each.device);
+    ASSERT_EQ(ipc::send_reply(daemon.get(), reply, {}, ipc::Wait::kDontWait), 0);
+    EXPECT_EQ(read_link(*client).address, each.address) << each.device;
+  }
+}
+
 TEST_F(SnapshotTest, AnErrorIsNotTheEndOfTheCounters) {
   will_reply(0, "rx_frames");
   will_reply(-EPERM);

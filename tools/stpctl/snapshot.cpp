@@ -217,6 +217,14 @@ Region region_of(const ask::AdminRegion::Reply& entry, unsigned shard) {
           .unmapping = entry.unmapping != 0};
 }
 
+// A link over UDP or IP is called by its address, and a UDP port: [2001:db8::5]/8181. nullopt: it
+// is none, or of IPv4.
+std::optional<std::string> ipv6_of(const std::string& device) {
+  const auto end = device.find(']');
+  if (!device.starts_with('[') || end == std::string::npos) return std::nullopt;
+  return device.substr(1, end - 1);
+}
+
 }  // namespace
 
 LinkReport read_link(DaemonClient& daemon) {
@@ -238,6 +246,7 @@ LinkReport read_link(DaemonClient& daemon) {
                   .trouble = std::string(ipc::text_of(entry.trouble)),
                   .steering = {},
                   .shards = {{.connections = entry.connections, .regions = entry.regions}}};
+  link.address = ipv6_of(link.device);
   if (entry.ipv4 != 0) link.address = port::to_string(port::Ipv4{entry.ipv4});
   if (entry.shards > 1) {
     const auto steered = ask_of_link<ask::AdminSteering>(daemon, 0);
