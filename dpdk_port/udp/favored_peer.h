@@ -13,6 +13,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 
 #include "dpdk_port/link/address.h"
@@ -20,6 +21,7 @@
 #include "dpdk_port/udp/routes.h"
 #include "dpdk_port/udp/udp_socket.h"
 #include "stp/types.h"
+#include "stp/wire/layout.h"
 
 namespace stp::port {
 
@@ -57,8 +59,10 @@ class FavoredPeer {
   // What comes from a station many at a time is joined at the link's socket, and would come one by
   // one by a socket of its own. So it is favored no more once it has sent so many at a time so
   // often, where so many datagrams that were alone make up for one such time; and is not favored
-  // before they have.
+  // before they have. Two are many if one has a whole page: the kernel takes long to part them for
+  // a socket that nothing is joined at.
   static constexpr unsigned kMany = 4, kCrowds = 4, kLone = 16;
+  static constexpr std::size_t kLong = wire::kHeaderSize + 4096;  // bytes
   // So many times something has come since the thread last slept: so it polls, and the kernel need
   // not look at each datagram for who is to be woken, which takes it 0.2 us.
   static constexpr unsigned kAwake = 64;
@@ -86,13 +90,20 @@ class FavoredPeer {
   }
 
   // So many datagrams have come from a station joined, by the link's socket.
-  void came_joined(const MacAddr& from, unsigned datagrams) {
-    if (datagrams >= kMany && from == candidate_) lead_ -= std::min(lead_, kLone);
+  void came_joined(const MacAddr& from, unsigned datagrams, std::size_t longest) {
+    if ((datagrams >= kMany || is_long_pair({datagrams, longest})) && from == candidate_)
+      lead_ -= std::min(lead_, kLone);
   }
-  // So many have come at a time by its own.
-  void came(unsigned datagrams) {
+  // So many have come at a time by its own. `continues`: nothing was found missing since others.
+  void came(unsigned datagrams, std::size_t longest, bool continues) {
     if (datagrams != 0 && is_watched_ && !is_asleep_ && ++came_awake_ >= kAwake) stop_watching();
-    if (datagrams >= kMany) crowded_ += kLone;
+    if (!continues) together_ = {};
+    together_.datagrams += datagrams;
+    together_.longest = std::max(together_.longest, longest);
+    if (datagrams >= kMany || is_long_pair(together_)) {
+      crowded_ += kLone;
+      together_ = {};
+    }
     if (datagrams == 1 && crowded_ > 0) --crowded_;
     if (crowded_ >= kCrowds * kLone) leave();
   }
@@ -154,6 +165,13 @@ class FavoredPeer {
   [[nodiscard]] int wake_fd() const { return wake_fd_ < 0 ? link_.fd() : wake_fd_; }
 
  private:
+  struct Together {
+    unsigned datagrams = 0;
+    std::size_t longest = 0;
+  };
+  static bool is_long_pair(const Together& all) {
+    return all.datagrams > 1 && all.longest >= kLong;
+  }
   void favor(const RecentGoal::Address& at, Time now);
   void make_room();
   unsigned find_interface();
@@ -168,6 +186,7 @@ class FavoredPeer {
   MacAddr candidate_, station_;
   unsigned lead_ = 0;  // of the candidate
   unsigned crowded_ = 0;
+  Together together_;
   Time failed_ = kNever;
   Time since_ = 0, looked_ = 0;
   Peers::Route way_{};

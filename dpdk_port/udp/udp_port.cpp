@@ -80,6 +80,7 @@ class UdpReceiver {
     bool was_empty = false;  // at the last call
     bool is_plain = false;   // see FavoredPeer
     KeptMessages* kept = nullptr;
+    std::size_t longest = 0;  // message that has come there, in bytes
   };
   unsigned run(Source& from, Engine& engine, Tap* tap, Time now);
   unsigned run_favored(Engine& engine, Tap* tap, Time now, bool is_idle);
@@ -191,12 +192,13 @@ unsigned UdpReceiver::run_favored(Engine& engine, Tap* tap, Time now, bool is_id
   favored_.tell_marks();
   socket->hear_again(now);
   Source from{*socket, &favored_.own(), favored_.was_empty(), favored_.is_plain(now)};
+  const bool continues = !from.was_empty;
   unsigned taken = 0;
   for (unsigned left = is_idle ? favored_.answer().asks() : 1; left > 0 && taken == 0; --left)
     taken = run(from, engine, tap, now);
   favored_.answer().turn(taken != 0);
   favored_.note_empty(from.was_empty);
-  favored_.came(taken);
+  favored_.came(taken, from.longest, continues);
   return moved + taken;
 }
 
@@ -206,8 +208,11 @@ unsigned UdpReceiver::run(Source& from, Engine& engine, Tap* tap, Time now) {
     const int count = receive(from, now);
     from.was_empty = count <= 0;
     if (from.was_empty) break;
-    for (int i = 0; i < count; ++i)
+    for (int i = 0; i < count; ++i) {
       moved += take(from, static_cast<std::size_t>(i), engine, tap, now);
+      from.longest =
+          std::max<std::size_t>(from.longest, messages_[static_cast<std::size_t>(i)].msg_len);
+    }
     deliver(engine, now);
     if (from.kept != nullptr) from.kept->settle(now);
     if (seat_ != nullptr) seat_->publish();
@@ -314,7 +319,7 @@ unsigned UdpReceiver::take(const Source& source, std::size_t message, Engine& en
   counters_.datagrams += datagrams;
   if (datagrams > 1) {
     counters_.joined += datagrams;
-    if (from != nullptr) favored_.came_joined(from->name, datagrams);
+    if (from != nullptr) favored_.came_joined(from->name, datagrams, length);
   }
   return datagrams;
 }

@@ -416,6 +416,33 @@ TEST(FavoredPeer, IsNoneThatSendsMuchAtATime) {
   }
 }
 
+// A message of a page, with its header behind it.
+TEST(FavoredPeer, IsNoneThatSendsTwoLongOnesAtATime) {
+  FavoredPair pair("127.0.0.1", ",mtu=9000");
+  ASSERT_NO_FATAL_FAILURE(pair.favor());
+  const std::size_t before = pair.b.engine.received.size();
+  for (unsigned i = 1; i <= 8; ++i) {
+    pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), 5'000, i));
+    pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), 100, i));
+    ASSERT_TRUE(pair.turn_until(
+        [&] { return pair.b.engine.received.size() == before + std::size_t{2} * i; }));
+  }
+  EXPECT_LT(socket_of(*pair.b.port, Connected::kToSomebody), 0);
+}
+// Shorter ones come sooner by its socket.
+TEST(FavoredPeer, MaySendTwoShorterOnesAtATime) {
+  FavoredPair pair("127.0.0.1", ",mtu=9000");
+  ASSERT_NO_FATAL_FAILURE(pair.favor());
+  const std::size_t before = pair.b.engine.received.size();
+  for (unsigned i = 1; i <= 100; ++i) {
+    pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), 4'000, i));
+    pair.a.engine.send(frame_of(kData, pair.b_at_a, pair.a.mac(), 100, i));
+    ASSERT_TRUE(pair.turn_until(
+        [&] { return pair.b.engine.received.size() == before + std::size_t{2} * i; }));
+  }
+  EXPECT_GE(socket_of(*pair.b.port, Connected::kToSomebody), 0);
+}
+
 // Whoever takes a long transfer answers each of its bursts with one datagram.
 TEST(FavoredPeer, IsNoneWhoseMuchAtATimeIsAnswered) {
   UdpPair pair("127.0.0.1", ",mtu=9000");
