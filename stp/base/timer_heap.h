@@ -4,14 +4,12 @@
 // that moves touches no other, whose memory is mostly in no cache where there are many connections.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <new>
-#include <utility>
 #include <vector>
 
 #include "stp/base/assert.h"
-#include "stp/base/fetch_ahead.h"
 #include "stp/types.h"
 
 namespace stp {
@@ -19,11 +17,11 @@ namespace stp {
 // Deadlines of numbers, which the caller gives out: small ones, since each has a place in a table.
 class DeadlineHeap {
  public:
-  [[nodiscard]] Time next() const { return heap_[kRoot].deadline; }
+  [[nodiscard]] Time next() const { return heap_.empty() ? kNever : heap_.front().deadline; }
   // The number with that deadline. Requires one.
   [[nodiscard]] std::uint32_t first() const {
-    STP_ASSERT(next() != kNever, "a heap that is asked for its first number has one");
-    return heap_[kRoot].number;
+    STP_ASSERT(!heap_.empty(), "a heap that is asked for its first number has one");
+    return heap_.front().number;
   }
   [[nodiscard]] bool has(std::uint32_t number) const {
     return number < places_.size() && places_[number] != kOut;
@@ -34,7 +32,7 @@ class DeadlineHeap {
   }
   void set(std::uint32_t number, Time deadline) {
     if (deadline == kNever) return remove(number);
-    if (!has(number)) enter(number);
+    if (!has(number)) enter(number, deadline);
     move(places_[number], {deadline, number});
     STP_ASSERT(heap_[places_[number]].number == number && next() <= deadline,
                "a timer stands where the heap says, and none before the first");
@@ -43,54 +41,33 @@ class DeadlineHeap {
     if (!has(number)) return;
     const auto hole = places_[number];
     places_[number] = kOut;
-    const auto last = std::exchange(heap_[--end_], Timer{});
-    if (end_ % kChildren == 0) heap_.resize(end_);
+    const auto last = heap_.back();
+    heap_.pop_back();
     if (last.number != number) move(hole, last);
   }
 
  private:
   static constexpr std::uint32_t kOut = ~std::uint32_t{0};
   static constexpr std::uint32_t kChildren = 8;  // of each place: two cache lines
-  // With this as the first place, the children of each one begin with a multiple of kChildren.
-  static constexpr std::uint32_t kRoot = kChildren - 1;
   struct Timer {
-    Time deadline = kNever;
-    std::uint32_t number = kOut;
-  };
-  static constexpr std::align_val_t kLines{kChildren * sizeof(Timer)};
-  static_assert(kChildren * sizeof(Timer) == 2 * kCacheLine);
-  template <typename T>
-  struct OnLines {
-    using value_type = T;
-    T* allocate(std::size_t count) {
-      return static_cast<T*>(::operator new(count * sizeof(T), kLines));
-    }
-    void deallocate(T* memory, std::size_t) { ::operator delete(memory, kLines); }
-    bool operator==(const OnLines&) const = default;
+    Time deadline;
+    std::uint32_t number;
   };
 
-  [[nodiscard]] static std::uint32_t parent(std::uint32_t place) {
-    return place / kChildren + kRoot - 1;
-  }
-  [[nodiscard]] static std::uint32_t children(std::uint32_t place) {
-    return kChildren * (place - kRoot + 1);
-  }
   // By an eighth, not to the double: each idle connection has a timer.
   template <typename Vector>
   static void grow(Vector& vector, std::size_t size) {
     if (size > vector.capacity()) vector.reserve(size + size / 8 + 8);
   }
   // Gives it the last place.
-  void enter(std::uint32_t number) {
+  void enter(std::uint32_t number, Time deadline) {
     if (number >= places_.size()) {
       grow(places_, number + std::size_t{1});
       places_.resize(number + std::size_t{1}, kOut);
     }
-    if (end_ == heap_.size()) {
-      grow(heap_, heap_.size() + kChildren);
-      heap_.resize(heap_.size() + kChildren);
-    }
-    places_[number] = end_++;
+    grow(heap_, heap_.size() + 1);
+    places_[number] = static_cast<std::uint32_t>(heap_.size());
+    heap_.push_back({deadline, number});
   }
   void put(std::uint32_t place, const Timer& timer) {
     heap_[place] = timer;
@@ -99,10 +76,10 @@ class DeadlineHeap {
   // Puts `timer` where it belongs, given that the heap is in order but for the place `hole`.
   void move(std::uint32_t hole, const Timer& timer) {
     const auto from = hole;
-    for (; hole != kRoot; hole = parent(hole)) {
-      const auto& above = heap_[parent(hole)];
-      if (above.deadline <= timer.deadline) break;
-      put(hole, above);
+    for (; hole > 0; hole = (hole - 1) / kChildren) {
+      const auto& parent = heap_[(hole - 1) / kChildren];
+      if (parent.deadline <= timer.deadline) break;
+      put(hole, parent);
     }
     if (hole == from) hole = sink(hole, timer.deadline);
     put(hole, timer);
@@ -110,33 +87,21 @@ class DeadlineHeap {
   // Moves those below `hole` up that are due before `deadline`. Returns the place that is free
   // then.
   std::uint32_t sink(std::uint32_t hole, Time deadline) {
-    for (auto begin = children(hole); begin < end_; begin = children(hole)) {
-      const auto first = earliest(begin);
-      if (deadline <= heap_[first].deadline) break;
+    const auto size = static_cast<std::uint32_t>(heap_.size());
+    for (;;) {
+      const auto begin = kChildren * hole + 1;
+      const auto end = std::min(begin + kChildren, size);
+      if (begin >= end) return hole;
+      auto first = begin;
+      for (auto child = begin + 1; child < end; ++child)
+        if (heap_[child].deadline < heap_[first].deadline) first = child;
+      if (deadline <= heap_[first].deadline) return hole;
       put(hole, heap_[first]);
       hole = first;
     }
-    return hole;
-  }
-  // Of the kChildren places from `begin` on. Nobody can foresee which one it is, so no branch
-  // depends on it.
-  [[nodiscard]] std::uint32_t earliest(std::uint32_t begin) const {
-    struct Found {
-      Time deadline;
-      std::uint32_t place;
-    };
-    const auto at = [&](std::uint32_t i) { return Found{heap_[begin + i].deadline, begin + i}; };
-    const auto of = [](const Found& a, const Found& b) {
-      const bool later = b.deadline < a.deadline;
-      return Found{later ? b.deadline : a.deadline, later ? b.place : a.place};
-    };
-    static_assert(kChildren == 8);
-    return of(of(of(at(0), at(1)), of(at(2), at(3))), of(of(at(4), at(5)), of(at(6), at(7)))).place;
   }
 
-  // Whole groups of children: places that nobody has are never due.
-  std::vector<Timer, OnLines<Timer>> heap_ = std::vector<Timer, OnLines<Timer>>(kChildren);
-  std::uint32_t end_ = kRoot;          // behind the last place that is used
+  std::vector<Timer> heap_;
   std::vector<std::uint32_t> places_;  // by number
 };
 
