@@ -8,6 +8,7 @@
 #include <bitset>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <span>
 
 #include "stp/base/assert.h"
@@ -51,10 +52,14 @@ std::uint16_t port_of(const iovec& head) {
   return wire::load16(static_cast<const std::byte*>(head.iov_base) + wire::at::kDPort);
 }
 
+wire::Op op_of(const iovec& head) {
+  const auto flags = wire::load16(static_cast<const std::byte*>(head.iov_base));
+  return static_cast<wire::Op>(flags >> wire::kOpShift);
+}
+
 // Whether the datagram is DATA: of these only those of one Transfer or region have an order.
 bool is_data(const iovec& head) {
-  const auto flags = wire::load16(static_cast<const std::byte*>(head.iov_base));
-  return static_cast<wire::Op>(flags >> wire::kOpShift) == wire::Op::kData;
+  return op_of(head) == wire::Op::kData;
 }
 
 // Whether what is as long as it is to find out what the way carries. Several in a call are one
@@ -141,7 +146,7 @@ unsigned UdpSender::run(Engine& engine, Tap* tap, Time now) {
 unsigned UdpSender::take(Engine& engine, Tap* tap, Time now) {
   STP_ASSERT(!is_waiting(), "frames are taken where none waits: their heads are in the same place");
   waiting_.clear();
-  next_ = 0;
+  next_ = alike_ = 0;
   // What is taken at once fills calls. What was left over would need a call of its own.
   const auto most = kBurstSize - kBurstSize % fills_;
   const std::size_t count = engine.transmit(std::span(frames_).first(most), now);
@@ -168,6 +173,7 @@ unsigned UdpSender::take(Engine& engine, Tap* tap, Time now) {
     each.end = payload.data() + payload.size();
     each.token.vc = frame.token.vc;
     each.token.region = frame.token.region;
+    if (waiting_.size() == alike_ + 1 && each.is_like(waiting_.front())) ++alike_;
   }
   if (socket_.segments()) bring_together();
   return static_cast<unsigned>(count);
@@ -179,7 +185,10 @@ void UdpSender::bring_together() {
   const auto differ = [](const Datagram& a, const Datagram& b) {
     return a.size() != b.size() || a.may_be_marked != b.may_be_marked;
   };
-  if (std::ranges::adjacent_find(waiting_, differ) == waiting_.end()) return;
+  if (alike_ == waiting_.size() || std::ranges::adjacent_find(waiting_, differ) == waiting_.end())
+    return;
+  alike_ = 0;
+  put_requests_last();
   sorted_.clear();
   std::bitset<kBurstSize> sorted;
   for (std::size_t i = 0; i < waiting_.size(); ++i) {
@@ -200,6 +209,28 @@ void UdpSender::bring_together() {
         break;
       }
     }
+  }
+  waiting_.swap(sorted_);
+}
+
+// An RTS asks for a Transfer of its own, so any DATA that leaves with it may be first. Between DATA
+// it would end one call early, and be the only one of another. So the last one is the end of the
+// last call, and each one before it that of the call before.
+void UdpSender::put_requests_last() {
+  const auto asks = [](const Datagram& each) {
+    return op_of(each.pieces[0]) == wire::Op::kRequestToSend;
+  };
+  const auto is_either = [&](const Datagram& each) {
+    return is_data(each.pieces[0]) || asks(each);
+  };
+  const auto requests = std::ranges::count_if(waiting_, asks);
+  if (requests == 0 || requests > kFewRequests || !std::ranges::all_of(waiting_, is_either)) return;
+  sorted_.clear();
+  std::ranges::remove_copy_if(waiting_, std::back_inserter(sorted_), asks);
+  for (std::size_t i = waiting_.size(), ahead = sorted_.size(); i-- > 0;) {
+    if (!asks(waiting_[i])) continue;
+    sorted_.insert(sorted_.begin() + static_cast<std::ptrdiff_t>(ahead), waiting_[i]);
+    ahead = ahead == 0 ? 0 : (ahead - 1) / fills_ * fills_;
   }
   waiting_.swap(sorted_);
 }
@@ -243,7 +274,11 @@ void UdpSender::flush(Engine& engine, Time now) {
 std::size_t UdpSender::next_run() {
   const Datagram& first = waiting_[next_];
   const std::size_t segment = first.size();
-  std::size_t count = 1, bytes = segment;
+  // Those that are known to be alike need no look.
+  std::size_t count = 1;
+  if (seat_ == nullptr && next_ < alike_)
+    count = std::clamp<std::size_t>(kLongestDatagram / segment, 1, alike_ - next_);
+  std::size_t bytes = count * segment;
   while (next_ + count < waiting_.size()) {
     const Datagram& each = waiting_[next_ + count];
     const std::size_t size = each.size();

@@ -45,11 +45,15 @@ class UdpSender {
   static constexpr std::size_t kBurstSize = 64;
   static constexpr std::size_t kBursts = Loopback::kCapacity / kBurstSize;
   // A turn goes on beyond those while each of them fills a call, until so many bytes have left: a
-  // look for answers after each call would take a tenth of its time.
-  static constexpr std::size_t kTurnBytes = 1 << 20;
+  // look for answers after each call would take a tenth of its time. Two bursts of 63 STUs of 8 KiB
+  // are more. With a third one what a fast receiver grants at a time is sent before its next grants
+  // are looked for, and the last call is not full.
+  static constexpr std::size_t kTurnBytes = 1'000'000;
   // Datagrams of up to so many bytes that leave in one call are copied behind each other first: a
   // copy more costs less than so many short pieces cost the kernel.
   static constexpr std::size_t kGathered = 2'200;
+  // More RTS than so many stay where they are.
+  static constexpr std::ptrdiff_t kFewRequests = 8;
   // A call of so many bytes is full.
   static constexpr std::size_t kFull = 32 << 10;
 
@@ -69,10 +73,14 @@ class UdpSender {
     [[nodiscard]] bool goes_with(const Datagram& other) const {
       return to == other.to && may_be_marked == other.may_be_marked;
     }
+    [[nodiscard]] bool is_like(const Datagram& other) const {
+      return size() == other.size() && goes_with(other);
+    }
   };
 
   unsigned take(Engine& engine, Tap* tap, Time now);
   void bring_together();
+  void put_requests_last();
   void loop(const TxFrame& frame);
   void show(Tap& tap, const MacAddr& to, Bytes payload, Bytes attached, Time now);
   void flush(Engine& engine, Time now);
@@ -108,6 +116,7 @@ class UdpSender {
   std::array<TxFrame, kBurstSize> frames_{};
   std::vector<Datagram> waiting_, sorted_;
   std::size_t next_ = 0;   // the first of waiting_ that has not left
+  std::size_t alike_ = 0;  // so many of them, from its begin on, are known to be like the first
   std::size_t fills_ = 1;  // so many datagrams filled a call lately
   Time full_since_ = kNever;
   std::size_t full_bytes_ = 0;         // that have left in this turn in full calls

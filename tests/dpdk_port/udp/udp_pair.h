@@ -19,7 +19,8 @@ namespace stp::port {
 
 // What the Ethernet header and a Schedule Header take.
 inline constexpr std::size_t kHead = 14 + 40;
-inline constexpr std::byte kData{0x1b << 3}, kClearToSend{0x1a << 3}, kAnswer{0x02 << 3};
+inline constexpr std::byte kData{0x1b << 3}, kClearToSend{0x1a << 3}, kAnswer{0x02 << 3},
+    kRequestToSend{0x16 << 3};
 inline constexpr std::size_t kParamAt = 14 + 2;
 
 // A Node's frame: what follows the Ethernet header begins with the op code of `op`.

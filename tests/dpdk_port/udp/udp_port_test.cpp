@@ -139,15 +139,17 @@ TEST(UdpPort, DatagramsFillTheCallsThatSendThem) {
 }
 
 // A look for answers after each call or two would take a twentieth of the time. But a turn sends a
-// MiB at most, and of what is short 128 frames.
+// MiB at most, and of what is short 128 frames. A third burst of 63 long ones would be more.
 TEST(UdpPort, ATurnGoesOnWhileEachBurstFillsACall) {
   constexpr unsigned kMany = 2'200;
   struct Way {
+    const char* options;
     std::size_t payload;
     unsigned least, most;
   };
-  for (const Way& way : {Way{1'024, 976, 1'037}, Way{64, 128, 128}}) {
-    UdpPair pair("127.0.0.1", ",mtu=1500");
+  for (const Way& way : {Way{",mtu=1500", 1'024, 976, 1'037}, Way{",mtu=1500", 64, 128, 128},
+                         Way{",mtu=9000", 8'192, 126, 126}}) {
+    UdpPair pair("127.0.0.1", way.options);
     if (pair.a.port->info().driver.find("segment") == std::string::npos)
       GTEST_SKIP() << "this kernel does not segment";
     for (unsigned i = 0; i < kMany; ++i)
@@ -179,6 +181,36 @@ TEST(UdpPort, DataOfTwoRegionsLeavesInFewCallsEachInItsOrder) {
                              is_long ? longs++ : shorts++));
   }
   EXPECT_LE(counter(*pair.a.port, "udp_tx_calls"), 12U);
+}
+
+// A program that writes long pieces asks for the next ones between the DATA of others: that may not
+// cost calls. DATA keeps its order, and so do requests.
+TEST(UdpPort, RequestsToSendAreTheEndsOfCallsOfData) {
+  UdpPair pair("127.0.0.1", ",mtu=9000");
+  if (pair.a.port->info().driver.find("segment") == std::string::npos)
+    GTEST_SKIP() << "this kernel does not segment";
+  constexpr unsigned kInACall = 7, kRequests = 3;
+  constexpr unsigned kFirst = 10 * kInACall, kLongOnes = kFirst + 8 * kInACall;
+  constexpr std::size_t kLong = kHead + 8'192, kShort = kHead + 32;
+  for (unsigned i = 0; i < kFirst; ++i)  // shows how many fit
+    pair.a.engine.send(data_of(1, pair.b_at_a, pair.a.mac(), kLong, i));
+  ASSERT_TRUE(pair.turn_until([&] { return pair.b.engine.received.size() == kFirst; }));
+  const auto before = counter(*pair.a.port, "udp_tx_calls");
+  for (unsigned i = kFirst; i < kLongOnes; ++i) {
+    if (i % 20 == 0)
+      pair.a.engine.send(frame_of(kRequestToSend, pair.b_at_a, pair.a.mac(), kShort, i / 20));
+    pair.a.engine.send(data_of(1, pair.b_at_a, pair.a.mac(), kLong, i));
+  }
+  ASSERT_TRUE(
+      pair.turn_until([&] { return pair.b.engine.received.size() == kLongOnes + kRequests; }));
+  EXPECT_EQ(counter(*pair.a.port, "udp_tx_calls") - before, (kLongOnes - kFirst) / kInACall);
+  unsigned longs = 0, request = kFirst / 20 + 1;
+  for (const Frame& frame : pair.b.engine.received) {
+    const bool is_long = frame.size() == kLong;
+    ASSERT_EQ(frame, is_long
+                         ? data_of(1, pair.b.mac(), pair.a_at_b, kLong, longs++)
+                         : frame_of(kRequestToSend, pair.b.mac(), pair.a_at_b, kShort, request++));
+  }
 }
 
 // On a router of the same machine several of one call are one packet, which it drops if the first
