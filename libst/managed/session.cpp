@@ -260,10 +260,8 @@ bool EagerIn::arrived(std::uint32_t request, std::uint64_t offset, std::uint64_t
 
 namespace {
 
-// Put Blocks in flight at most. Fewer for a large region, because tracking a Block there costs more
-// memory.
-constexpr std::uint32_t kWindow = 128, kLargeWindow = 16;
-constexpr std::uint64_t kLarge = std::uint64_t{1} << 20;
+// Put Blocks in flight at most.
+constexpr std::uint32_t kWindow = 128;
 
 }  // namespace
 
@@ -320,8 +318,7 @@ void PeerRegions::on_revoked(const RemoteRegion& region) {
 void ServedRegions::serve(Sequencer& sequencer, const Completion& request, const Landing& landing,
                           const RegionTerms& terms) {
   STP_ASSERT(landing.length >= request.length, "a region is as long as the peer needs it");
-  const auto window = landing.length > kLarge ? kLargeWindow : kWindow;
-  if (sequencer.serve_region(request.request, landing, window, terms) == 0)
+  if (sequencer.serve_region(request.request, landing, kWindow, terms) == 0)
     keys_[request.request] = request.tag;
 }
 

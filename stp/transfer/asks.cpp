@@ -2,6 +2,7 @@
 #include "stp/transfer/asks.h"
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 
 #include "stp/base/assert.h"
@@ -16,6 +17,18 @@ constexpr std::size_t kMaxRequests = 1024;  // unanswered ones, and as many open
 
 std::uint32_t id_of(const SendEntry& mra) {
   return wire::decode_as<wire::MemoryRegionAvailable>(mra.header).r_id;
+}
+
+// The most Put Blocks that may be under way into a region of `length` bytes. A Node keeps a bit for
+// each STU of the region and Block, and bounds their sum. So a long region gets fewer Blocks: no
+// more bits than one of 1 MiB has, but 16 Blocks.
+// protocol: 7.14
+std::uint32_t most_put_window(std::uint64_t length, unsigned stu_log2) {
+  constexpr std::uint64_t kMost = 128, kLeast = 16, kShortest = 1'024;
+  constexpr unsigned kShortStuLog2 = 10;  // no fewer Blocks because STUs are shorter than that
+  const auto stus = std::max(length >> std::max(stu_log2, kShortStuLog2), kShortest);
+  return static_cast<std::uint32_t>(
+      std::bit_floor(std::clamp(kMost * kShortest / stus, kLeast, kMost)));
 }
 
 }  // namespace
@@ -76,10 +89,11 @@ int AsksIn::serve_region(std::uint32_t request, const Landing& landing, std::uin
   if (found == requests_.end()) return -ECANCELED;
   const auto wanted = found->second;
   if (!wanted.region || landing.length < wanted.least || window == 0) return -EINVAL;
+  const auto most = most_put_window(landing.length, config_.receive_stu_log2);
   SendEntry entry{};
   entry.header = wire::to_header(wire::MemoryRegionAvailable{
       .b_win = static_cast<std::uint16_t>(
-          std::min({window, std::max(wanted.window, 1U), kMaxPutWindow})),
+          std::min({window, std::max(wanted.window, 1U), kMaxPutWindow, most})),
       .r_mx = landing.mx,
       .r_bufx = landing.at.bufx,
       .r_offset = landing.at.offset,

@@ -46,6 +46,28 @@ TEST_F(AsksInTest, tells_of_a_read_once_and_answers_each_repeat) {
   EXPECT_FALSE(completion()) << "a late repeat";
 }
 
+// A Node keeps a bit for each STU of the region and Block. protocol: 7.14
+TEST_F(AsksInTest, a_long_region_has_as_many_blocks_under_way_as_its_node_can_track) {
+  constexpr std::uint64_t kMiB = 1 << 20;
+  std::uint32_t i_id = kTheirId;
+  const auto window = [&](std::uint64_t length, unsigned stu_log2) -> unsigned {
+    config.receive_stu_log2 = stu_log2;
+    asks.on_region_request(
+        received(wire::RequestMemoryRegion{.b_win = 128, .t_len = length, .i_id = ++i_id}));
+    EXPECT_EQ(asks.serve_region(completion()->request, {3, {}, length}, 1'024, {}), 0);
+    return next_is<wire::MemoryRegionAvailable>().b_win;
+  };
+  EXPECT_EQ(window(1, 10), 128U);
+  EXPECT_EQ(window(kMiB, 10), 128U);
+  EXPECT_EQ(window(kMiB, 8), 128U) << "as before";
+  EXPECT_EQ(window(2 * kMiB, 10), 64U);
+  EXPECT_EQ(window(3 * kMiB, 10), 32U) << "the Node rounds up to a power of two";
+  EXPECT_EQ(window(64 * kMiB, 10), 16U);
+  EXPECT_EQ(window(8 * kMiB, 13), 128U);
+  EXPECT_EQ(window(16 * kMiB, 13), 64U);
+  EXPECT_EQ(window(std::uint64_t{1} << 40, 13), 16U);
+}
+
 // protocol: 9.29
 TEST_F(AsksInTest, a_shorter_region_will_do_if_the_request_says_so) {
   const auto wants = [&](std::uint32_t i_id, std::uint32_t least, std::uint32_t name = 1) {
