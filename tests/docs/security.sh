@@ -13,11 +13,10 @@ while read -r name; do cases[$name]=1; done < <(find tests -name '*.cpp' -exec c
   grep -oE '(TEST(_[FP])?|INSTANTIATE_[A-Z_]+)\([A-Za-z0-9_]+, *[A-Za-z_0-9]+' |
   sed -E 's/^[A-Z_]+\(([A-Za-z0-9_]+), *([A-Za-z_0-9]+)$/\1.\2/')
 
-# `end_to_end.flood` is tests/end_to_end/flood.sh, `python.service` tests/python/service_test.py; or a
-# CMakeLists.txt defines the name.
+# `end_to_end.flood` is tests/end_to_end/flood.sh, or a name that a CMakeLists.txt defines.
 defined=$(grep -rhoE --include=CMakeLists.txt -- 'NAME [a-z_0-9]+\.[a-z_0-9]+' tests)
 is_program() {
-  [ -f "tests/${1%%.*}/${1#*.}.sh" ] || [ -f "tests/${1%%.*}/${1#*.}_test.py" ] || [[ $defined == *"NAME $1"* ]]
+  [ -f "tests/${1%%.*}/${1#*.}.sh" ] || [[ $defined == *"NAME $1"* ]]
 }
 
 count=0

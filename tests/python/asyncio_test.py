@@ -154,16 +154,20 @@ class Loops(unittest.IsolatedAsyncioTestCase):
         server.cancel()
 
     async def test_an_accept_that_is_cancelled_too_late_leaves_its_connection_to_the_next(self):
-        begin = stp._base.Accepting._begin
+        begun = asyncio.Event()
+        accept = stp.aio.Request.accept
 
-        def cancel(*arguments):
-            begin(*arguments)
-            accepting.cancel()
+        async def told(request, data=b""):
+            begun.set()
+            return await accept(request, data)
 
         for _ in range(20):
-            with unittest.mock.patch.object(stp._base.Accepting, "_begin", cancel):
+            with unittest.mock.patch.object(stp.aio.Request, "accept", told):
+                begun.clear()
                 accepting = asyncio.create_task(self.listener.accept())
                 dialing = asyncio.create_task(self.domain.connect(":3000"))
+                await within(begun.wait())
+                accepting.cancel()
                 with self.assertRaises(asyncio.CancelledError):
                     await within(accepting)
             b = await within(self.listener.accept())
@@ -171,21 +175,6 @@ class Loops(unittest.IsolatedAsyncioTestCase):
             await within(asyncio.gather(a.send(b"hello"), b.receive()))
             a.abort()
             b.abort()
-
-    async def test_a_connection_is_the_next_callers_if_one_gives_up_when_it_is_told(self):
-        ended, callers = stp._base.Accepting._has_ended, []
-
-        def cancel(*arguments):
-            ended(*arguments)
-            callers[1].cancel()  # the other one waits behind it, since it has answered the request
-
-        with unittest.mock.patch.object(stp._base.Accepting, "_has_ended", cancel):
-            callers += [asyncio.create_task(self.listener.accept()) for _ in range(2)]
-            a = await within(self.domain.connect(":3000"))
-            with self.assertRaises(asyncio.CancelledError):
-                await within(callers[1])
-            b = await within(callers[0])
-        await within(asyncio.gather(a.send(b"hello"), b.receive()))
 
     async def test_a_task_that_is_cancelled_loses_no_message(self):
         a, b = await self.pair()

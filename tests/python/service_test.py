@@ -195,69 +195,6 @@ class Programs(unittest.TestCase):
             self.assertIn(says, said.stderr)
             self.assertLess(len(said.stderr), 500)
 
-    def dial(self, name):
-        """A program that connects, and says so."""
-        text = (
-            "import sys, stp\n"
-            f"peer = stp.Domain().connect(':3000', data=b'{name}', timeout={2 * PATIENCE})\n"
-            "print(peer.data.decode(), flush=True)\n"
-            "peer.receive()\n"
-        )
-        return subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True)
-
-    def end(self, *programs):
-        for program in programs:
-            program.kill()
-            program.wait()
-            program.stdout.close()
-
-    def dial_and_stop(self, listener, name):
-        """One that has asked, and does not take its answer: its stpd goes on."""
-        begun = self.dial(name)
-        self.addCleanup(self.end, begun)
-        request = listener._native.request()
-        self.assertTrue(request.wait(PATIENCE * 1_000_000))
-        begun.send_signal(signal.SIGSTOP)
-        request.abandon()
-        return begun
-
-    def test_who_does_not_take_the_answer_keeps_nobody_waiting(self):
-        with stp.Domain() as domain, domain.listen(":3000") as listener:
-            stopped = self.dial_and_stop(listener, "stopped")
-            honest = self.dial("honest")
-            self.addCleanup(self.end, honest)
-            first = listener.accept(b"welcome", timeout=PATIENCE)
-            self.assertEqual((first.data, honest.stdout.readline()), (b"honest", "welcome\n"))
-            # It is still answered, and is the next call's.
-            stopped.send_signal(signal.SIGCONT)
-            second = listener.accept(timeout=PATIENCE)
-            self.assertEqual((second.data, stopped.stdout.readline()), (b"stopped", "welcome\n"))
-            first.abort()
-            second.abort()
-
-    def test_who_does_not_take_the_answer_keeps_no_coroutine_waiting(self):
-        async def serve():
-            async with stp.aio.Domain() as domain:
-                with domain.listen(":3000") as listener:
-                    for name in "first", "second", "third":
-                        self.dial_and_stop(listener, name)
-                    self.addCleanup(self.end, self.dial("honest"))
-                    peer = await asyncio.wait_for(listener.accept(), PATIENCE)
-                    self.assertEqual(peer.data, b"honest")
-                    peer.abort()
-
-        asyncio.run(serve())
-
-    def test_of_too_many_who_do_not_take_the_answer_the_oldest_give_way(self):
-        self.enterContext(unittest.mock.patch.object(stp._base.Accepting, "MOST", 1))
-        with stp.Domain() as domain, domain.listen(":3000") as listener:
-            self.dial_and_stop(listener, "first")
-            self.dial_and_stop(listener, "second")
-            self.addCleanup(self.end, self.dial("honest"))
-            peer = listener.accept(timeout=PATIENCE)
-            self.assertEqual(peer.data, b"honest")
-            peer.abort()
-
     def test_programs_for_two_do_not_begin_on_a_link_that_reaches_only_one(self):
         for words in (["receive", ":3000"], ["send", ":3000"], ["ping", ":3000"]):
             said = self.run_program("-m", "stp", "--link", "loop,mtu=1500", *words)

@@ -29,7 +29,6 @@ import atexit
 import concurrent.futures.thread  # noqa: F401  (before _at_the_end: see there)
 import os
 import threading
-import time
 from types import TracebackType
 from typing import Any, Callable, Iterator, Optional, Tuple, Type
 
@@ -252,23 +251,11 @@ class Request(_base.BaseRequest):
         return Connection(operation.connection)
 
 
-def _wait(operation: _stp.Operation, seconds: Optional[float], until: Optional[float]) -> None:
-    """For its result; or for so many seconds, if they are given. Not beyond `until`."""
-    left = None if until is None else max(until - time.monotonic(), 0)
-    if seconds is None:
-        operation.finish(_us(left))
-    elif left == 0:
-        raise TimedOut(110, "waiting for a connection: not done in the time given")
-    else:
-        operation.wait(_us(seconds if left is None else min(seconds, left)))
-
-
 class Listener(_base.Owner):
     """Takes connections of a port. Made by `Domain.listen`."""
 
     def __init__(self, native: _stp.Listener) -> None:
         self._native = _base.native_of(self, native, _stp.Listener, "Domain.listen")
-        self._accepting = _base.Accepting(native)
 
     def request(self, timeout: Optional[float] = None) -> Request:
         """The next request, to look at before it is accepted or rejected."""
@@ -278,26 +265,17 @@ class Listener(_base.Owner):
         return Request(operation.connection)
 
     def accept(self, data: Any = b"", timeout: Optional[float] = None) -> Connection:
-        """The next connection: of all who ask while it waits, the one that is up first; the others are those
-        of the next calls. Requesters that have gone meanwhile are passed over."""
-        until = None if _us(timeout) < 0 else time.monotonic() + (timeout or 0)
-        steps = self._accepting.accept(_base.private(data))
-        try:
-            awaited = next(steps)
-            while True:
-                try:
-                    _wait(*awaited, until)
-                except BaseException as error:
-                    awaited = steps.throw(error)
-                else:
-                    awaited = next(steps)
-        except StopIteration as up:
-            return Connection(up.value)
+        """The next connection. Requesters that have gone meanwhile are passed over."""
+        while True:
+            request = self.request(timeout)
+            try:
+                return request.accept(data)
+            except (PeerGone, TimedOut, Canceled):
+                continue
 
     def close(self) -> None:
-        """Requests that wait are rejected, and connections that no `accept` has taken yet are broken off; those that
-        were taken stay."""
-        self._accepting.close()
+        """Requests that wait are rejected; connections stay."""
+        self._native.close()
 
     def __enter__(self) -> "Listener":
         return self

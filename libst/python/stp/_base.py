@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the blocking classes and those for asyncio share."""
-import collections
 import importlib.machinery
 import os
 import sys
-import time
 import warnings
-from contextlib import contextmanager, suppress
-from functools import partial
-from typing import Any, Deque, Dict, Generator, Iterator, List, NamedTuple, Optional, Tuple, Type, TypeVar, Union
+from contextlib import contextmanager
+from typing import Any, Iterator, NamedTuple, Optional, Tuple, Type, TypeVar, Union
 
 
 def _pythons_served() -> str:
@@ -30,7 +27,7 @@ except ImportError:  # Python's own text speaks of a circular import
         f"({sys.executable}): use that one, or compile stp for this one (pip install, docs/python.md)"
     ) from None
 
-from ._errors import Canceled, ConnectionRefused, Error, InvalidArgument, NoLink, PeerGone, TimedOut, error_of
+from ._errors import ConnectionRefused, Error, InvalidArgument, NoLink, error_of
 
 FENCE = 2  # of stp/managed.h: begins when all that was posted before is done
 _REMOTE_READ, _REMOTE_WRITE, _REMOTE_ATOMIC = 4, 8, 16
@@ -360,130 +357,6 @@ class BaseRequest(Owner):
         if hasattr(self, "_native") and not self._decided and not self._native.closed:
             warnings.warn(f"undecided {self!r}", ResourceWarning, source=self)
             self._native.close()
-
-
-# What a call waits for: a request that is to come, or an operation, for so many seconds.
-Steps = Generator[Tuple[_stp.Operation, Optional[float]], None, _stp.Connection]
-
-
-class Accepting:
-    """The requests that `accept` of a listener answers: all that come while it waits. So a requester that does
-    not take its answer, which may last for 45 s, keeps nobody waiting who comes after it."""
-
-    MOST = 64  # at a time
-    PATIENCE = 1.0  # seconds after which the oldest one gives way, if they are so many
-    PAUSE = 0.05
-
-    def __init__(self, native: _stp.Listener) -> None:
-        self._native = native
-        self._under_way: "Dict[_stp.Operation, float]" = {}  # and when each began
-        self._ended: "Deque[_stp.Operation]" = collections.deque()  # and nobody has taken them
-        self._waiting: "List[_stp.Operation]" = []  # for requests
-        self._callers = 0
-        self._closed = False
-
-    def accept(self, answer: bytes) -> Steps:
-        """The connection that is up first."""
-        self._callers += 1
-        try:
-            return (yield from self._accept(answer))
-        finally:
-            self._callers -= 1
-            if self._closed:
-                self._drop()
-            elif self._ended:  # for another caller: this one may have been told, and have given up
-                self._wake()
-
-    def close(self) -> None:
-        self._closed = True
-        self._native.close()
-        self._drop()
-
-    def _accept(self, answer: bytes) -> Steps:
-        while True:
-            connection = self._taken()
-            if connection is not None:
-                return connection
-            if len(self._under_way) >= self.MOST:
-                yield from self._make_room()
-                continue
-            request = self._native.request()
-            self._waiting.append(request)
-            if self._ended:  # meanwhile, by another thread
-                self._wake()
-            try:
-                yield request, None
-            except Canceled:
-                if request not in self._waiting:  # one is up
-                    continue
-                connection = yield from self._last()
-                if connection is None:
-                    raise
-                return connection
-            finally:
-                with suppress(ValueError):
-                    self._waiting.remove(request)
-            self._begin(request.connection, answer)
-
-    def _taken(self) -> Optional[_stp.Connection]:
-        while self._ended:
-            with suppress(IndexError):  # another thread was quicker
-                operation = self._ended.popleft()
-                try:
-                    operation.result()
-                    return operation.connection
-                except Error:  # whatever is wrong with it, the next one may be better
-                    operation.connection.close()
-        return None
-
-    def _make_room(self) -> Generator[Tuple[_stp.Operation, Optional[float]], None, None]:
-        for oldest, begun in list(self._under_way.items())[:1]:
-            left = begun + self.PATIENCE - time.monotonic()
-            if left > 0:
-                yield oldest, min(left, self.PAUSE)
-            else:
-                oldest.connection.close()
-
-    def _last(self) -> "Generator[Tuple[_stp.Operation, Optional[float]], None, Optional[_stp.Connection]]":
-        """The listener is closed: of those that have just begun, one may still be up."""
-        while True:
-            connection = self._taken()
-            latest = list(self._under_way.items())[-1:]
-            if connection is not None or not latest or latest[0][1] + self.PATIENCE < time.monotonic():
-                return connection
-            yield latest[0][0], self.PAUSE
-
-    def _begin(self, connection: _stp.Connection, answer: bytes) -> None:
-        try:
-            operation = connection.accept(answer)
-        except (PeerGone, TimedOut, Canceled):
-            return
-        self._under_way[operation] = time.monotonic()
-        operation.on_done(partial(self._has_ended, operation))
-
-    def _has_ended(self, operation: _stp.Operation) -> None:
-        self._under_way.pop(operation, None)
-        self._ended.append(operation)
-        self._wake()
-
-    def _wake(self) -> None:
-        """One who waits for a request looks for what has ended."""
-        for request in list(self._waiting):
-            if request.cancel():
-                with suppress(ValueError):
-                    self._waiting.remove(request)
-                return
-
-    def _drop(self) -> None:
-        """Those that nobody will take."""
-        if self._callers != 0:
-            return
-        for operation in list(self._under_way) + list(self._ended):
-            if not operation.connection.closed:
-                if operation.done and not operation.connection.over:
-                    operation.connection.disconnect(BROKEN)
-                operation.connection.close()
-        self._ended.clear()
 
 
 Buffer = Union[bytes, bytearray, memoryview]

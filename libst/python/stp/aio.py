@@ -14,12 +14,13 @@ kept for the next receive of the connection, and one that was sent has been sent
 until the operation is over. For a time limit use asyncio.wait_for.
 """
 import asyncio
+import collections
 import threading
 import warnings
 from types import TracebackType
-from typing import Any, AsyncIterator, Awaitable, Generator, Optional, Tuple, Type
+from typing import Any, AsyncIterator, Awaitable, Deque, Generator, Optional, Tuple, Type
 
-from . import PeerGone, Remote, _base, _stp
+from . import Canceled, PeerGone, Remote, TimedOut, _base, _stp
 
 
 class _Loop:
@@ -172,6 +173,11 @@ class Request(_base.BaseRequest):
         return Connection(operation.connection, self._loop)
 
 
+def _abort(accepting: "asyncio.Task[Connection]") -> None:
+    if not accepting.cancelled() and accepting.exception() is None:
+        accepting.result().abort()
+
+
 class _Done:
     """What has been done: `await` takes it, and nobody need."""
 
@@ -185,7 +191,8 @@ class Listener(_base.Owner):
     def __init__(self, native: _stp.Listener, loop: _Loop) -> None:
         self._native = _base.native_of(self, native, _stp.Listener, "Domain.listen")
         self._loop = loop
-        self._accepting = _base.Accepting(native)
+        # Requests that are being accepted for tasks that were cancelled.
+        self._left: "Deque[asyncio.Task[Connection]]" = collections.deque()
 
     async def request(self) -> Request:
         operation = self._native.request()
@@ -193,27 +200,31 @@ class Listener(_base.Owner):
         return Request(operation.connection, self._loop)
 
     async def accept(self, data: Any = b"") -> Connection:
-        """As of stp.Listener. If the task is cancelled when a peer has been answered already, the
+        """The next connection. If the task is cancelled when the peer has been answered already, the
         connection is the next call's."""
-        steps = self._accepting.accept(_base.private(data))
-        try:
-            operation, seconds = next(steps)
-            while True:
-                try:
-                    await (self._loop.finish(operation) if seconds is None else asyncio.sleep(seconds))
-                except BaseException as error:
-                    operation, seconds = steps.throw(error)
-                else:
-                    operation, seconds = next(steps)
-        except StopIteration as up:
-            return Connection(up.value, self._loop)
+        while True:
+            if self._left:
+                accepting = self._left.popleft()
+            else:
+                accepting = asyncio.ensure_future((await self.request()).accept(data))
+            try:
+                return await asyncio.shield(accepting)
+            except (PeerGone, TimedOut, Canceled):
+                continue
+            except asyncio.CancelledError:
+                if not accepting.cancelled():
+                    self._left.append(accepting)
+                raise
 
     async def __aiter__(self) -> AsyncIterator[Connection]:
         while True:
             yield await self.accept()
 
     def close(self) -> Awaitable[None]:
-        self._accepting.close()
+        self._native.close()
+        for accepting in self._left:
+            accepting.add_done_callback(_abort)
+        self._left.clear()
         return _Done()
 
     def __enter__(self) -> "Listener":
