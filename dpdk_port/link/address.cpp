@@ -234,7 +234,7 @@ std::optional<InternetAddress> address_of(const std::string& interface) {
 }
 
 // Connecting a socket sends no packet.
-std::optional<InternetAddress> usual_address(int family) {
+std::optional<InternetAddress> usual_address(int family, bool* has_way) {
   auto elsewhere = InternetAddress::of(Ipv4{0xc0000201}, kDiscard);  // 192.0.2.1: RFC 5737
   if (family == AF_INET6) elsewhere = parse_internet_address("2001:db8::1").value();  // RFC 3849
   elsewhere.port = kDiscard;
@@ -246,6 +246,7 @@ std::optional<InternetAddress> usual_address(int family) {
   const bool known = fd >= 0 && ::connect(fd, as_any, length) == 0 &&
                      ::getsockname(fd, as_any, &(length = sizeof name)) == 0;
   if (fd >= 0) ::close(fd);
+  if (has_way != nullptr) *has_way = known;
   if (known) return from_socket_address(as_any);
   std::optional<InternetAddress> loopback;
   for (const auto* at : AllAddresses()) {

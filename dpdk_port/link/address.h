@@ -77,6 +77,7 @@ std::optional<InternetAddress> address_of(const std::string& interface);
 
 // The address that packets to other networks come from. Without a way to them, that of any
 // interface. AF_UNSPEC: that of IPv4, if there is one. nullopt: this host has none of the family.
-std::optional<InternetAddress> usual_address(int family = AF_UNSPEC);
+// `has_way`: whether there is a way to them.
+std::optional<InternetAddress> usual_address(int family = AF_UNSPEC, bool* has_way = nullptr);
 
 }  // namespace stp::port

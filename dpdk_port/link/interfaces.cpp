@@ -468,6 +468,7 @@ bool AddressWatch::note(Found found) {
   absence_ = std::move(found.absence);
   index_ = found.index;
   own_ = found.own;
+  has_way_ = found.has_way;
   megabits_ = found.megabits;
   return all() != before;
 }
@@ -475,18 +476,28 @@ bool AddressWatch::note(Found found) {
 AddressWatch::Found AddressWatch::ask() const {
   Found found;
   found.index = interface_.empty() ? 0 : ::if_nametoindex(interface_.c_str());
-  found.own = own_now();
+  look_for_own(found);
   look_at_line(found);
   return found;
 }
 
-std::optional<InternetAddress> AddressWatch::own_now() const {
-  if (address_ && !address_->is_unspecified()) return std::nullopt;
-  if (own_ && is_there(*own_)) return own_;
-  if (!interface_.empty()) return address_of(interface_);
+void AddressWatch::look_for_own(Found& found) const {
+  if (address_ && !address_->is_unspecified()) return;
   // A raw socket has one of the families.
   const int family = address_ && !address_->ipv4() ? AF_INET6 : AF_INET;
-  return usual_address(config_.kind == LinkKind::kIp ? family : AF_UNSPEC);
+  found.own = interface_.empty() ? usual_address(config_.kind == LinkKind::kIp ? family : AF_UNSPEC,
+                                                 &found.has_way)
+                                 : address_of(interface_);
+  if (!own_) return;
+  const bool is_lost = !found.own || (found.own->is_loopback() && !own_->is_loopback());
+  if (!is_lost && (is_makeshift(found) || !is_there(*own_))) return;
+  found.own = own_;
+  found.has_way = has_way_ && is_there(*own_);
+}
+
+bool AddressWatch::is_makeshift(const Found& found) const {
+  const bool lacked_ipv4 = !interface_.empty() && found.own->ipv4() && !own_->ipv4();
+  return own_->is_loopback() || (found.has_way && !has_way_) || lacked_ipv4;
 }
 
 bool AddressWatch::is_there(const InternetAddress& own) const {

@@ -498,6 +498,7 @@ class AddressWatch {
   [[nodiscard]] unsigned index() const { return index_; }
   // Of a link at all addresses, or those of an interface: the one that its packets to elsewhere had
   // first, and when that is gone, the one that they have then: a new route alone changes nothing.
+  // Where there is none it stays, and what lacks a way to elsewhere gives way to one that has it.
   // nullopt: it is bound to one, or there is none.
   [[nodiscard]] const std::optional<InternetAddress>& own() const { return own_; }
   // Speed of the interface that has the address, or that the link names. Of a link at all
@@ -512,6 +513,7 @@ class AddressWatch {
     std::optional<Absence> absence;
     unsigned index = 0;
     std::optional<InternetAddress> own;
+    bool has_way = false;  // from that to other networks
     unsigned megabits = 0;
   };
   [[nodiscard]] Found ask() const;
@@ -519,7 +521,9 @@ class AddressWatch {
   [[nodiscard]] bool is_at_all_addresses() const {
     return config_.target.empty() || (address_ && address_->is_unspecified());
   }
-  [[nodiscard]] std::optional<InternetAddress> own_now() const;
+  void look_for_own(Found& found) const;
+  // Whether the host had the address that it tells only until it has `found`'s.
+  [[nodiscard]] bool is_makeshift(const Found& found) const;
   [[nodiscard]] bool is_there(const InternetAddress& own) const;
   // Its absence and its speed.
   void look_at_line(Found& found) const;
@@ -533,6 +537,7 @@ class AddressWatch {
   std::optional<Absence> absence_;
   unsigned index_ = 0;
   std::optional<InternetAddress> own_;
+  bool has_way_ = false;
   unsigned megabits_ = 0;
   // nullopt: there was no memory. What this needs outlives it.
   AskedAside<std::optional<Found>> asking_{[this] { return ask(); }};

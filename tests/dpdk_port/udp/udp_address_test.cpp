@@ -128,6 +128,38 @@ TEST_F(UdpAddress, ThatOfTheHostIsToldAsItIsNow) {
   }
 }
 
+// As where a cable is replugged, or an address is leased anew. What the host has meanwhile, an
+// address of another interface, or of IPv6, or none but 127.0.0.1, is not told for ever.
+TEST_F(UdpAddress, ThatOfTheHostIsToldAgainWhenItComesBack) {
+  ASSERT_TRUE(NetworkNamespace::ip("address add fd00:9::1/64 dev stp0 nodad"));
+  ASSERT_TRUE(NetworkNamespace::ip("route add default dev stp0"));
+  LinkEnd all, named, witness;
+  ASSERT_NO_FATAL_FAILURE(all.open("udp:"));
+  ASSERT_NO_FATAL_FAILURE(named.open("udp:stp0,port=9001"));
+  ASSERT_NO_FATAL_FAILURE(witness.open("udp:10.9.1.1,port=9002"));
+  const auto address = parse_ipv4("10.9.0.1");
+  const auto all_say = [&](const auto& is_so) {
+    const Time limit = now() + 30 * kSecond;
+    for (auto* const end : {&all, &named})
+      while (!is_so(end->port->info().address) && now() < limit) end->turn();
+    return is_so(all.port->info().address) && is_so(named.port->info().address);
+  };
+  const auto say_it = [&] { return all_say([&](const auto& told) { return told == address; }); };
+  ASSERT_TRUE(say_it());
+  ASSERT_TRUE(NetworkNamespace::ip("address del 10.9.0.1/24 dev stp0"));
+  EXPECT_TRUE(all_say([&](const auto& told) { return told != address; }));
+  ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.0.1/24 dev stp0"));
+  ASSERT_TRUE(NetworkNamespace::ip("route add default dev stp0"));
+  EXPECT_TRUE(say_it());
+  ASSERT_TRUE(NetworkNamespace::ip("address flush dev stp0"));
+  ASSERT_TRUE(NetworkNamespace::ip("address flush dev stp1"));
+  ASSERT_TRUE(comes_to(witness, LinkState::kGone, "10.9.1.1"));
+  for (unsigned i = 0; i < 100; ++i) all.turn(), named.turn();
+  ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.0.1/24 dev stp0"));
+  ASSERT_TRUE(NetworkNamespace::ip("route add default dev stp0"));
+  EXPECT_TRUE(say_it());
+}
+
 // Programs have told it to others.
 TEST_F(UdpAddress, ThatOfTheHostStaysWhereAnotherRouteIsAllThatChanges) {
   ASSERT_TRUE(NetworkNamespace::ip("route add default dev stp0"));
