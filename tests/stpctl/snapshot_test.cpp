@@ -67,8 +67,8 @@ TEST_F(SnapshotTest, ALinkHasItsIpv4AddressOrItsIpv6Address) {
   };
   for (const Case& each :
        {Case{"10.9.0.1/8181", 0x0a090001, "10.9.0.1"}, Case{"[2001:db8::5]/8181", 0, "2001:db8::5"},
-        Case{"[fe80::1%eth0]", 0, "fe80::1%eth0"}, Case{"[fe80", 0, std::nullopt},
-        Case{"eth0", 0, std::nullopt}}) {
+        Case{"[::]/8181", 0, std::nullopt}, Case{"[fe80::1%eth0]", 0, "fe80::1%eth0"},
+        Case{"[fe80", 0, std::nullopt}, Case{"eth0", 0, std::nullopt}}) {
     ipc::ReplyMessage reply;
     auto& link = reply.begin<ask::AdminLink>();
     link.shards = 1;

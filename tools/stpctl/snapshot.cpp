@@ -218,11 +218,12 @@ Region region_of(const ask::AdminRegion::Reply& entry, unsigned shard) {
 }
 
 // A link over UDP or IP is called by its address, and a UDP port: [2001:db8::5]/8181. nullopt: it
-// is none, or of IPv4.
+// is none, or of IPv4, or the link has no address yet.
 std::optional<std::string> ipv6_of(const std::string& device) {
   const auto end = device.find(']');
   if (!device.starts_with('[') || end == std::string::npos) return std::nullopt;
-  return device.substr(1, end - 1);
+  const auto address = device.substr(1, end - 1);
+  return address == "::" ? std::nullopt : std::optional(address);
 }
 
 }  // namespace
