@@ -67,6 +67,7 @@ void FavoredPeer::favor(const RecentGoal::Address& at, Time now) {
   since_ = looked_ = now;
   was_empty_ = false;
   failures_ = 0;
+  together_ = {};
   peer_.length = to_socket_address(at.address, socket_->family(), peer_.name);
   station_ = candidate_;
 }

@@ -192,10 +192,12 @@ unsigned UdpReceiver::run_favored(Engine& engine, Tap* tap, Time now, bool is_id
   favored_.tell_marks();
   socket->hear_again(now);
   Source from{*socket, &favored_.own(), favored_.was_empty(), favored_.is_plain(now)};
-  const bool continues = !from.was_empty;
+  bool continues = false;
   unsigned taken = 0;
-  for (unsigned left = is_idle ? favored_.answer().asks() : 1; left > 0 && taken == 0; --left)
+  for (unsigned left = is_idle ? favored_.answer().asks() : 1; left > 0 && taken == 0; --left) {
+    continues = !from.was_empty;
     taken = run(from, engine, tap, now);
+  }
   favored_.answer().turn(taken != 0);
   favored_.note_empty(from.was_empty);
   favored_.came(taken, from.longest, continues);
