@@ -255,9 +255,7 @@ void Removal::begin(Client& client) {
   leaving_.push_back(client.id);
 }
 
-void Removal::expel_torn() {
-  const auto tears = ipc::MemoryGuard::tears();
-  if (tears == seen_tears_) return;
+void Removal::expel(std::uint64_t tears) {
   seen_tears_ = tears;
   for (auto& [id, client] : clients_) {
     work::count("clients");

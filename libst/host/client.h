@@ -424,7 +424,9 @@ class Removal {
   void begin(Client& client);
   // Begins to remove the clients that took away pages which they had lent: the data in those pages
   // is lost, so such a client cannot go on.
-  void expel_torn();
+  void expel_torn() {
+    if (const auto tears = ipc::MemoryGuard::tears(); tears != seen_tears_) expel(tears);
+  }
   // One slice, for all clients together. Returns true if there was work; there may be more.
   bool go_on() { return (!leaving_.empty() || !leftovers_.empty()) && remove_some(); }
 
@@ -434,6 +436,7 @@ class Removal {
   [[nodiscard]] int expelled_fd() const { return expelled_fd_.get(); }
 
  private:
+  void expel(std::uint64_t tears);
   bool remove_some();
   bool remove_one_of(Client& client);
   bool remove_one_of(const Leftover& leftover, Client& client);

@@ -448,8 +448,7 @@ void Pacing::write_off(Time now) {
   }
 }
 
-Time Pacing::deadline() const {
-  if (held_.empty()) return kNever;
+Time Pacing::deadline_of_held() const {
   if (may_go_ || !paths_.roomy().empty()) return 0;
   const auto look = std::min(memory_look_, paths_.due().next());
   return watched_.empty() ? look : std::min(watched_.front().paced.look_at_, look);

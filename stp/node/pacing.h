@@ -205,9 +205,10 @@ class Pacing {
   // go. Call when deadline() has passed, and before transmit().
   void expire(Time now);
   // Time of the next check; kNever while no CTS is held.
-  [[nodiscard]] Time deadline() const;
+  [[nodiscard]] Time deadline() const { return empty() ? kNever : deadline_of_held(); }
 
  private:
+  [[nodiscard]] Time deadline_of_held() const;
   void hold(Vc& vc, const HeldGrants::Held& held);
   [[nodiscard]] bool is_off() const { return sums_.limit.is_none() && !has_paths_; }
   [[nodiscard]] bool fits_memory(const Vc& vc, std::uint64_t bytes) const {
