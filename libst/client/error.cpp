@@ -102,7 +102,7 @@ const char* meaning_of(int number) {
       return "the handle is closed, was never one of this kind, or belongs to the parent of this "
              "process";
     case EMFILE:
-      return "this process has too many: raise its limit (ulimit -n)";
+      return "this process has too many files open: raise its limit (ulimit -n)";
     case ENOTCONN:
       return "the connection is not open: not yet, or the peer or its program has ended it";
     case EISCONN:

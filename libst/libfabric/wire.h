@@ -30,9 +30,10 @@
 // An endpoint that connects says whether it knows lanes (kKnowsLanes). Only then the peer may lend
 // it one (rdm/landing.h): kLane names the memory and, as immediate data, the base of its marks. The
 // sender puts the bytes of a message there, and sends kLaned behind it, without waiting for the
-// put. In place of the last bytes it puts a mark, and those (kLaneTail) follow the header. So the
-// receiver knows whether the put is there already. kFreed gives pages back. Nobody has to use a
-// lane.
+// put. In place of the last bytes that it puts it puts a mark, and those (kLaneTail) follow the
+// header. So the receiver knows whether the put is there already. Behind them comes what the
+// message has after its whole pages, if kLane says that it may (kRests). kFreed gives pages back.
+// Nobody has to use a lane.
 //
 // Short messages that find no room in the peer's ring wait for each other: kSeveral brings several
 // of them, each as one of kEager is, one behind the other. An endpoint that may send that says so

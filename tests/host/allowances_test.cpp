@@ -29,7 +29,6 @@ TEST(Allowances, ARefusalOfARequestHasItsTextInTheReply) {
             "this program has all that --max-regions 5 of stpd allows: raise it, then SIGHUP");
 }
 
-// For example of a listener's stock of channels, which is refilled between two requests.
 // Programs allocate what they map, in groups of their own.
 TEST(Allowances, TotalsOfMemoryAreThatOfTheMachineWhereOthersAllocateIt) {
   const Totals::Memory memory{.machine = 64'000, .process = 16'000};
@@ -42,6 +41,7 @@ TEST(Allowances, TotalsOfMemoryAreThatOfTheMachineWhereOthersAllocateIt) {
   EXPECT_EQ(totals.of(Resource::kQueueBytes, memory), 50'000U) << "as the operator has chosen";
 }
 
+// For example of a listener's stock of channels, which is refilled between two requests.
 TEST(Allowances, ARefusalOutsideOfARequestLeavesNoTextForTheNextOne) {
   Allowances allow(nullptr, 0, 1);
   allow.set_quotas({.queue_bytes = 5});
