@@ -7,6 +7,7 @@
 #include <bit>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <stdexcept>
 #include <stp/managed.hpp>
 #include <utility>
@@ -18,7 +19,8 @@ namespace {
 
 constexpr std::uint32_t kRegion = 1, kAsked = 2;  // what this side calls its own, and the peer's
 constexpr unsigned kBufsize = 14;
-constexpr timeval kAcceptPatience{.tv_sec = 10, .tv_usec = 0};
+constexpr std::chrono::seconds kAcceptPatience(10);
+constexpr timeval kSlice{.tv_sec = 0, .tv_usec = 100'000};
 
 }  // namespace
 
@@ -34,20 +36,9 @@ std::string level0_address(const std::string& address) {
   return address.substr(0, colon) + std::to_string(port + 1);
 }
 
-namespace {
-
-// Waits up to kAcceptPatience for a step of the peer's program.
-template <typename Call>
-void await(Call&& call, const char* what) {
-  auto timeout = kAcceptPatience;
-  const auto result = call(&timeout);
-  checked(result == -EWOULDBLOCK ? -ETIMEDOUT : result, what);
-}
-
-}  // namespace
-
-Level0::Level0(const std::string& listen_at, const Plan& plan, unsigned buffer_log2)
-    : size_(plan.size) {
+Level0::Level0(const std::string& listen_at, const Plan& plan, unsigned buffer_log2,
+               std::function<void()> look)
+    : size_(plan.size), look_(std::move(look)) {
   const auto name = listen_at.empty() ? "" : level0_address(listen_at);
   st_ehandle_t endpoint = nullptr;
   checked(st_create(name.empty() ? nullptr : name.c_str(), &endpoint), "making an endpoint");
@@ -78,6 +69,19 @@ Level0Connection Level0::connect(const std::string& peer) {
   checked(st_connect(endpoint_.get(), level0_address(peer).c_str(), &handle),
           "connecting at level 0");
   return open(handle);
+}
+
+// Waits up to kAcceptPatience for a step of the peer's program.
+template <typename Call>
+void Level0::await(Call&& call, const char* what) const {
+  const auto until = Clock::now() + kAcceptPatience;
+  auto result = -EWOULDBLOCK;
+  while (result == -EWOULDBLOCK && Clock::now() < until) {
+    if (look_) look_();
+    auto timeout = kSlice;
+    result = call(&timeout);
+  }
+  checked(result == -EWOULDBLOCK ? -ETIMEDOUT : result, what);
 }
 
 Level0Connection Level0::accept() {

@@ -5,6 +5,7 @@
 
 #include <stp/st.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,8 +35,10 @@ std::string level0_address(const std::string& address);
 // exceptions.
 class Level0 {
  public:
-  // `listen_at`: "HOST:PORT": listens on the next port; "": does not listen.
-  Level0(const std::string& listen_at, const Plan& plan, unsigned buffer_log2);
+  // `listen_at`: "HOST:PORT": listens on the next port; "": does not listen. `look` is called ten
+  // times a second while this waits for the peer's program; what it throws ends the wait.
+  Level0(const std::string& listen_at, const Plan& plan, unsigned buffer_log2,
+         std::function<void()> look = {});
 
   // `peer`: the server's address; its port at level 0 is the next one.
   Level0Connection connect(const std::string& peer);
@@ -45,8 +48,11 @@ class Level0 {
  private:
   void* allocate(int direction, int* mx);
   Level0Connection open(st_chandle_t handle) const;
+  template <typename Call>
+  void await(Call&& call, const char* what) const;
 
   std::uint64_t size_;
+  std::function<void()> look_;
   std::unique_ptr<void, Level0End> source_, target_;  // destroyed after the endpoint
   std::unique_ptr<st_ehandle, Level0End> endpoint_;
   int mx_ = 0;

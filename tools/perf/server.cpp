@@ -3,6 +3,7 @@
 
 #include <cerrno>
 #include <deque>
+#include <functional>
 #include <stdexcept>
 #include <utility>
 
@@ -110,6 +111,11 @@ class Requests {
   unsigned turns_ = 0;
 };
 
+// What level 0 does meanwhile when it waits for a client.
+std::function<void()> looking_at(Requests& requests) {
+  return [&requests] { requests.attend(true); };
+}
+
 // Runs the test of one client.
 class Service {
  public:
@@ -127,7 +133,7 @@ class Service {
     if (plan_.operation != Operation::kLevel0 || (level0_ && level0_->size() != plan_.size))
       level0_.reset();
     if (plan_.operation == Operation::kLevel0 && !level0_)
-      level0_.emplace(serving.port, plan_, serving.setup.buffer_log2);
+      level0_.emplace(serving.port, plan_, serving.setup.buffer_log2, looking_at(requests));
     requests_.serves(control_connection_);
     const auto attr = connection_attr(room_.queue(), Control::kContext);
     const auto answer = encoded(room_.remote());
@@ -296,10 +302,10 @@ void run_server(const Serving& serving, const UsageMeter& usage,
       "listening on " + serving.port +
           (listened == -EADDRINUSE ? " (name another --port, or end who listens there)" : ""));
   const Listener listener(listening);
+  Requests requests(queue, stop, serving.turn);
   std::optional<Level0> level0;
   if (serving.plan != nullptr && serving.plan->operation == Operation::kLevel0)
-    level0.emplace(serving.port, *serving.plan, serving.setup.buffer_log2);
-  Requests requests(queue, stop, serving.turn);
+    level0.emplace(serving.port, *serving.plan, serving.setup.buffer_log2, looking_at(requests));
   if (serving.listening) serving.listening();
   do {
     auto client = requests.next_client();
