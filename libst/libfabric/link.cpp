@@ -245,7 +245,7 @@ void FabricLink::look_for_late_peers() {
     if (each.told || now - each.since < kLate) continue;
     each.told = true;
     inform_seldom(++late_, "a peer is late",
-                  "for a second, no message that it has announced has come whole");
+                  "for a second, no message that it has announced or begun has come whole");
   }
 }
 

@@ -528,8 +528,8 @@ class FabricLink {
     if (std::exchange(owner.awaits_, false)) std::erase(awaiting_, &owner);
     if (awaiting_.empty()) awaiting_since_ = {};
   }
-  // The peer has announced messages. Unless stop_watching() comes within a second, the log tells of
-  // it, with the number of such peers so far.
+  // The peer has announced messages, or begun one. Unless stop_watching() comes within a second,
+  // the log tells of it, with the number of such peers so far.
   void watch(const Owner& owner) {
     if (std::ranges::find(watched_, &owner, &Watched::owner) == watched_.end())
       watched_.push_back({.owner = &owner});

@@ -386,16 +386,20 @@ TEST_F(RdmPeer, WhoPullsWithoutReadingIsBrokenOff) {
 }
 
 // It keeps the receives that have matched, and no other peer waits.
-TEST_F(RdmPeer, WhoAnnouncesAndNeverSendsIsTold) {
+TEST_F(RdmPeer, WhoAnnouncesOrBeginsAndSendsNoMoreIsTold) {
   std::vector<char> got(100'000), other(5);
+  Stranger begins;
+  begins.progress = stranger_.progress;
+  ASSERT_EQ(begins.connect(b_->name()), STM_CONNECTED);
   ASSERT_EQ(stranger_.connect(b_->name()), STM_CONNECTED);
   stranger_.post();
   ASSERT_EQ(fi_trecv(b_->ep.get(), got.data(), got.size(), nullptr, FI_ADDR_UNSPEC, 7, 0, nullptr),
             0);
   const Log log;
   stranger_.send(kAnnounced, head(7, got.size(), 1, 1), kHead + kTail);
+  begins.send(kFirst, head(8, kPart + 10, 0, 1), kHead + kPart);
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatience);
-  while (!log.says("a peer is late (1 so far)")) {
+  while (!log.says("a peer is late (2 so far)")) {
     ASSERT_LT(std::chrono::steady_clock::now(), deadline);
     stranger_.progress();
   }

@@ -190,7 +190,7 @@ fi_addr_t Incoming::sender() {
 // The peer has sent something that was awaited.
 void Incoming::came() {
   endpoint_.link().stop_watching(*this);
-  if (!held_.empty() || !reading_.empty()) endpoint_.link().watch(*this);
+  if (!held_.empty() || !reading_.empty() || assembly_) endpoint_.link().watch(*this);
 }
 
 void Incoming::look_again() {
@@ -312,6 +312,7 @@ bool Incoming::take_one(const Head& head, const std::byte* bytes) {
 // If no receive awaits it, it lies in a copy, and none gets it before it is whole.
 void Incoming::take_first(Message&& message, RxBuffer& buffer) {
   assembly_.emplace();
+  endpoint_.link().watch(*this);
   assembly_->receive = endpoint_.receive_for(message);
   if (!assembly_->receive)
     message.copy = std::make_unique_for_overwrite<std::byte[]>(message.head.length);
@@ -328,6 +329,7 @@ void Incoming::take_more(const Head& head, RxBuffer& buffer, std::size_t length)
   if (assembly_->arrived < whole) return post(buffer);
   auto done = std::move(*assembly_);
   assembly_.reset();
+  came();
   done.message.buffer = &buffer;
   if (!done.receive) return match(std::move(done.message));
   done.message.landed = true;
