@@ -35,9 +35,11 @@ class RoundTrip {
     smoothed_ += measured / 8 - smoothed_ / 8;
   }
   // An exchange whose request was sent several times took this long. While nothing else is known,
-  // the next request waits for longer than that, so that its answer is a sample.
+  // the next request waits for longer than that, so that its answer is a sample. If that one is
+  // sent several times, too, frames are being lost: the one after it begins with kInitial again.
+  // Else each loss would double the wait for the next one.
   void at_most(Time took) {
-    if (smoothed_ == 0) variation_ = took;
+    if (smoothed_ == 0) variation_ = variation_ == 0 ? took : 0;
   }
   // 0: nothing has been measured.
   [[nodiscard]] Time measured() const { return smoothed_; }

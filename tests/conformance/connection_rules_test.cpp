@@ -127,6 +127,8 @@ TEST(RoundTripRules, before_the_first_sample_the_timeout_is_longer_than_the_last
   retry.measure(trip, 25 * kMillisecond);
   EXPECT_EQ(trip.timeout(), 50 * kMillisecond);
   retry.measure(trip, 5 * kSecond);
+  EXPECT_EQ(trip.timeout(), 10 * kMillisecond) << "twice in a row: frames are being lost";
+  retry.measure(trip, 5 * kSecond);
   EXPECT_EQ(trip.timeout(), kSecond);
   trip.sample(20 * kMillisecond);
   retry.measure(trip, 5 * kSecond);

@@ -21,12 +21,16 @@ class Failed(Exception):
 
 
 class Wire:
-    """Loses, duplicates and delays frames of one connection in both directions, as the seed says."""
+    """Loses, duplicates and delays frames of one connection in both directions, as the seed says. From its sixth
+    try on, a question (RS) of the Node is not lost, nor is its answer: a VC whose RS stays unanswered fails (5.22)."""
+
+    SPARED_FROM = 6
 
     def __init__(self, seed=0, loss=0.0, double=0.0, late=0.0, span=0.002):
         self.random = random.Random(seed)
         self.loss, self.double, self.late, self.span = loss, double, late, span
         self.drops = []  # [way, condition, how often]
+        self.tries = collections.Counter()  # of each RS that came, by its Sync
 
     def drop(self, way, condition, count=1):
         """`way`: "in" or "out". The next `count` frames that satisfy the condition are lost."""
@@ -38,11 +42,16 @@ class Wire:
             if entry[0] == way and entry[2] > 0 and entry[1](frame):
                 entry[2] -= 1
                 return []
-        if self.random.random() < self.loss:
+        if way == "in" and frame.op == "RS":
+            self.tries[frame.Sync] += 1
+        if self.random.random() < self.loss and not self._spares(frame):
             return []
         copies = 2 if self.random.random() < self.double else 1
         return [self.random.random() * self.span if self.random.random() < self.late else 0.0
                 for _ in range(copies)]
+
+    def _spares(self, frame):
+        return frame is not None and frame.op in ("RS", "RSR") and self.tries[frame.Sync] >= self.SPARED_FROM
 
 
 class Inbox:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 // Slots: an operation is sent only if the receiver has room for it (protocol, section 6).
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "tests/stp/node/mechanisms.h"
 #include "tests/stp/node/nops_fixture.h"
@@ -93,6 +95,29 @@ TEST_F(Slots, the_round_trip_of_a_long_path_is_learned) {
   ASSERT_EQ(a.node.vc_info(ca.id, info), 0);
   EXPECT_EQ(info.round_trip, kTrip);
   EXPECT_LT(questions, 10U) << "none is repeated any more";
+}
+
+// No question is answered at once, so none of them measures the round trip.
+// protocol: 5.20, 6.5
+TEST_F(Slots, losses_before_the_round_trip_is_known_do_not_lengthen_the_next_wait) {
+  connect({}, {.slots = 2});
+  std::optional<std::uint32_t> lost;  // the last question: its first try
+  wire = [&](const Frame& frame, bool to_b) {
+    const auto header = parsed(frame).header;
+    if (!to_b || header.op() != Op::kRequestState) return 1U;
+    const auto rs = wire::decode_as<wire::RequestState>(header);
+    return std::exchange(lost, rs.sync) == rs.sync ? 1U : 0U;
+  };
+  constexpr std::uint32_t kNops = 40;
+  for (std::uint32_t i = 0; i < kNops; ++i) put(a, ca, nop(i));
+  std::uint32_t next = 0;
+  const auto begin = now;
+  while (next < kNops && now < begin + 20 * kSecond) {
+    pass(kMillisecond);
+    while (auto e = get(cb)) EXPECT_EQ(e->header.s_id, next++);
+  }
+  EXPECT_EQ(next, kNops);
+  EXPECT_LT(now - begin, kNops * 2 * RoundTrip::kInitial);
 }
 
 TEST_F(Slots, one_slot_is_enough) {
