@@ -525,6 +525,11 @@ void Listener::drop_gone() {
   look_at_ = 2 * requests_.size() + kFew;
 }
 
+std::size_t Listener::waiting() {
+  drop_gone();
+  return requests_.size();
+}
+
 void Listener::arrive(const std::shared_ptr<Connection>& connection) {
   if (waiting_.empty()) {
     if (requests_.size() >= look_at_) drop_gone();

@@ -138,6 +138,8 @@ class Listener : public std::enable_shared_from_this<Listener> {
   void close();
   // Gives the next request, as a connection that is not decided.
   std::shared_ptr<Operation> request();
+  // The number of requests that no call has taken yet, without those whose requester has gone.
+  [[nodiscard]] std::size_t waiting();
 
   // For the domain.
   void arrive(const std::shared_ptr<Connection>& connection);

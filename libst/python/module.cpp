@@ -116,7 +116,9 @@ void define_domain(py::module_& module) {
       });
   py::class_<Listener, std::shared_ptr<Listener>> listener(module, "Listener");
   made_here(listener);
-  listener.def("request", &Listener::request).def("close", &Listener::close);
+  listener.def("request", &Listener::request)
+      .def("close", &Listener::close)
+      .def_property_readonly("waiting", &Listener::waiting);
   py::class_<Region, std::shared_ptr<Region>> region(module, "Region");
   made_here(region);
   region.def("close", &Region::close).def_property_readonly("remote", [](const Region& of) {

@@ -225,6 +225,36 @@ class Programs(unittest.TestCase):
             with self.assertRaisesRegex(stp.NoLink, "stpd has ended"):
                 domain.connect(":3002")
 
+    # A requester that keeps nobody waiting is given up after 40 s.
+    def test_a_requester_that_is_stopped_does_not_keep_others_waiting(self):
+        def request_from_a_stopped_program(domain, listener):
+            asking = self.begin("", sys.executable, "-c", "import stp; stp.Domain().connect(':3000')")
+            eventually(lambda: (domain.poll(), listener.waiting)[1] == 1)
+            asking.send_signal(signal.SIGSTOP)
+            os.waitpid(asking.pid, os.WUNTRACED)  # until it has stopped
+            return asking
+
+        async def accept():
+            async with stp.aio.Domain() as domain:
+                with domain.listen(":3000") as listener:
+                    request_from_a_stopped_program(domain._native, listener._native)
+                    asking = asyncio.create_task(domain.connect(":3000", data=b"aio"))
+                    peer = await asyncio.wait_for(listener.accept(), PATIENCE / 3)
+                    (await asking).abort()
+                    return peer.data
+
+        with unittest.mock.patch.object(stp._base, "TURN", 0.05):
+            with stp.Domain() as domain, domain.listen(":3000") as listener, stp.Domain() as other:
+                request_from_a_stopped_program(domain._native, listener._native)
+                asking = Thread(lambda: other.connect(":3000", data=b"blocking"))
+                accepting = Thread(listener.accept)
+                accepting.join(PATIENCE / 3)
+                self.assertFalse(accepting.is_alive())
+                with accepting.result() as peer:
+                    self.assertEqual(peer.data, b"blocking")
+                asking.result().abort()
+            self.assertEqual(asyncio.run(accept()), b"aio")
+
     def test_an_interrupt_ends_the_opening_of_a_link_whose_stpd_is_stopped(self):
         self.stpd.send_signal(signal.SIGSTOP)
         os.waitpid(self.stpd.pid, os.WUNTRACED)  # until it has stopped

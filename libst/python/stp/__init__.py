@@ -250,6 +250,16 @@ class Request(_base.BaseRequest):
             operation.finish(patience)
         return Connection(operation.connection)
 
+    def _accept_before(self, others: _stp.Listener, data: Any) -> Connection:
+        """As accept, but gives up a requester that does not go on while others wait."""
+        operation = self._accept(data)
+        with _base.closed_unless_up(self._native):
+            while not operation.wait(_us(_base.TURN)):
+                if others.waiting != 0:
+                    break
+            operation.finish(0)
+        return Connection(operation.connection)
+
 
 class Listener(_base.Owner):
     """Takes connections of a port. Made by `Domain.listen`."""
@@ -265,11 +275,12 @@ class Listener(_base.Owner):
         return Request(operation.connection)
 
     def accept(self, data: Any = b"", timeout: Optional[float] = None) -> Connection:
-        """The next connection. Requesters that have gone meanwhile are passed over."""
+        """The next connection. Requesters that have gone meanwhile are passed over. So is one that does
+        not go on, as it is stopped, if others wait: after a second."""
         while True:
             request = self.request(timeout)
             try:
-                return request.accept(data)
+                return request._accept_before(self._native, data)
             except (PeerGone, TimedOut, Canceled):
                 continue
 

@@ -37,6 +37,7 @@ GRACEFUL, ABRUPT, BROKEN = 0, 1, 2
 SIZE = 65536  # of a receive that says none
 MOST = 1 << 30  # bytes that a receive or a get makes memory for
 PRIVATE = 1024  # bytes that go along with a request or an answer
+TURN = 1.0  # seconds for a requester to go on when it is accepted, while others wait
 END = 5.0  # seconds within which a connection that is over says why
 
 _LINK_STATES = ("unknown", "up", "down", "no carrier", "gone", "no peer", "taken", "mtu", "mac", "duplicate")

@@ -200,21 +200,30 @@ class Listener(_base.Owner):
         return Request(operation.connection, self._loop)
 
     async def accept(self, data: Any = b"") -> Connection:
-        """The next connection. If the task is cancelled when the peer has been answered already, the
-        connection is the next call's."""
+        """The next connection, as of stp.Listener. If the task is cancelled when the peer has been
+        answered already, the connection is the next call's."""
         while True:
             if self._left:
                 accepting = self._left.popleft()
             else:
                 accepting = asyncio.ensure_future((await self.request()).accept(data))
             try:
-                return await asyncio.shield(accepting)
+                await self._turn_of(accepting)
+            except asyncio.CancelledError:
+                self._left.append(accepting)
+                raise
+            if accepting.cancelled():
+                continue
+            try:
+                return accepting.result()
             except (PeerGone, TimedOut, Canceled):
                 continue
-            except asyncio.CancelledError:
-                if not accepting.cancelled():
-                    self._left.append(accepting)
-                raise
+
+    async def _turn_of(self, accepting: "asyncio.Task[Connection]") -> None:
+        """Until it is over. A requester that does not go on while others wait is given up."""
+        while not (await asyncio.wait((accepting,), timeout=_base.TURN))[0]:
+            if self._native.waiting != 0:
+                accepting.cancel()
 
     async def __aiter__(self) -> AsyncIterator[Connection]:
         while True:
