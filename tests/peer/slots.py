@@ -323,4 +323,5 @@ def lossy_credit(t):
     while vc.take(1.5) is not None:  # what is queued still has to find Slots, or the end waits for them
         pass
     if last < 45:
-        raise Failed(f"credit is never found again: NOP {last} was the last")
+        raise Failed(f"credit is never found again: NOP {last} was the last; what befell the VC: "
+                     f"{t.side.do('event', 0)}")

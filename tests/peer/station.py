@@ -21,10 +21,11 @@ class Failed(Exception):
 
 
 class Wire:
-    """Loses, duplicates and delays frames of one connection in both directions, as the seed says. From its sixth
-    try on, a question (RS) of the Node is not lost, nor is its answer: a VC whose RS stays unanswered fails (5.22)."""
+    """Loses, duplicates and delays frames of one connection in both directions, as the seed says. From its fifth
+    try on, a question (RS) of the Node is not lost, nor is its answer: a VC fails whose RS stays unanswered, one for
+    keep-alive after five tries (5.22, 5.23)."""
 
-    SPARED_FROM = 6
+    SPARED_FROM = 5
 
     def __init__(self, seed=0, loss=0.0, double=0.0, late=0.0, span=0.002):
         self.random = random.Random(seed)
