@@ -233,30 +233,54 @@ std::optional<InternetAddress> address_of(const std::string& interface) {
   return six;
 }
 
-// Connecting a socket sends no packet.
-std::optional<InternetAddress> usual_address(int family, bool* has_way) {
+namespace {
+
+// Of packets of AF_INET or AF_INET6 to other networks. Connecting a socket sends no packet.
+std::optional<InternetAddress> address_to_elsewhere(int family) {
   auto elsewhere = InternetAddress::of(Ipv4{0xc0000201}, kDiscard);  // 192.0.2.1: RFC 5737
   if (family == AF_INET6) elsewhere = parse_internet_address("2001:db8::1").value();  // RFC 3849
   elsewhere.port = kDiscard;
   sockaddr_storage name{};
-  const int used = family == AF_INET6 ? AF_INET6 : AF_INET;
-  socklen_t length = to_socket_address(elsewhere, used, name);
-  const int fd = ::socket(used, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  socklen_t length = to_socket_address(elsewhere, family, name);
+  const int fd = ::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   auto* const as_any = reinterpret_cast<sockaddr*>(&name);
   const bool known = fd >= 0 && ::connect(fd, as_any, length) == 0 &&
                      ::getsockname(fd, as_any, &(length = sizeof name)) == 0;
   if (fd >= 0) ::close(fd);
-  if (has_way != nullptr) *has_way = known;
-  if (known) return from_socket_address(as_any);
+  return known ? from_socket_address(as_any) : std::nullopt;
+}
+
+// That of any interface which is up; one of a loopback interface only if there is no other.
+std::optional<InternetAddress> address_of_any(int family) {
   std::optional<InternetAddress> loopback;
   for (const auto* at : AllAddresses()) {
     if ((at->ifa_flags & IFF_UP) == 0) continue;
     const auto found = from_socket_address(at->ifa_addr);
     if (!found || !found->is_host() || found->scope != 0) continue;
-    if (family != AF_UNSPEC && found->ipv4().has_value() != (family == AF_INET)) continue;
+    if (found->ipv4().has_value() != (family == AF_INET)) continue;
     if (!found->is_loopback()) return found;
     if (!loopback) loopback = found;
   }
+  return loopback;
+}
+
+}  // namespace
+
+std::optional<InternetAddress> usual_address(int family, bool* has_way) {
+  if (has_way != nullptr) *has_way = true;
+  std::optional<InternetAddress> loopback;
+  for (const int each : {AF_INET, AF_INET6}) {
+    if (family != AF_UNSPEC && family != each) continue;
+    const auto usual = address_to_elsewhere(each);
+    if (usual && usual->scope == 0) return usual;
+    const auto any = address_of_any(each);
+    if (any && !any->is_loopback()) {
+      if (has_way != nullptr) *has_way = false;
+      return any;
+    }
+    if (!loopback) loopback = any;
+  }
+  if (has_way != nullptr) *has_way = false;
   return loopback;
 }
 

@@ -76,8 +76,8 @@ std::string interface_with_broadcast(const InternetAddress& address);
 std::optional<InternetAddress> address_of(const std::string& interface);
 
 // The address that packets to other networks come from. Without a way to them, that of any
-// interface. AF_UNSPEC: that of IPv4, if there is one. nullopt: this host has none of the family.
-// `has_way`: whether there is a way to them.
+// interface. AF_UNSPEC: that of IPv4, if there is one but 127.0.0.1, else that of IPv6. nullopt:
+// this host has none of the family. `has_way`: whether there is a way to them from it.
 std::optional<InternetAddress> usual_address(int family = AF_UNSPEC, bool* has_way = nullptr);
 
 }  // namespace stp::port

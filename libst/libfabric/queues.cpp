@@ -647,12 +647,13 @@ void Reports::tell(const Outcome& op) {
   auto* const cq = receives ? rx_cq_ : tx_cq_;
   if (cq == nullptr || op.injected || (error == 0 && !op.told)) return;
   auto& told = cq->add();
-  told.entry = {.op_context = op.context,
-                .flags = op.flags,
-                .len = receives ? op.length : 0,
-                .buf = op.buffer,
-                .data = receives ? op.data : 0,
-                .tag = op.tag};
+  told.entry = {
+      .op_context = op.context,
+      .flags = op.flags,
+      .len = receives && op.status == 0 ? op.length : 0,  // of what failed none is certain
+      .buf = op.buffer,
+      .data = receives ? op.data : 0,
+      .tag = op.tag};
   told.source = op.source;
   told.error = error;
   told.status = op.status != 0 ? op.status : -error;

@@ -160,6 +160,39 @@ TEST_F(UdpAddress, ThatOfTheHostIsToldAgainWhenItComesBack) {
   EXPECT_TRUE(say_it());
 }
 
+// On a host without IPv4, whichever interface the kernel names first. A router that is gone for a
+// moment takes address and route along.
+TEST_F(UdpAddress, ThatOfIpv6WithAWayIsToldAgainWhenItComesBack) {
+  for (const std::string dev : {"stp0", "stp1"}) {
+    ASSERT_TRUE(NetworkNamespace::ip("address flush dev " + dev));
+    ASSERT_TRUE(NetworkNamespace::ip("address add fd00:9" + dev.substr(3) + "::1/64 dev " + dev +
+                                     " nodad"));
+  }
+  for (const std::string dev : {"stp0", "stp1"}) {
+    const std::string text = "fd00:9" + dev.substr(3) + "::1";
+    const auto has_it_by_the_route = [&] {
+      return NetworkNamespace::ip("-6 route replace default dev " + dev);
+    };
+    ASSERT_TRUE(has_it_by_the_route());
+    LinkEnd end;
+    ASSERT_NO_FATAL_FAILURE(end.open("udp:"));
+    const auto tells_it = [&](bool yes) {
+      const Time limit = now() + 30 * kSecond;
+      const auto told = [&] { return end.port->info().device == "[" + text + "]/8181"; };
+      while (told() != yes && now() < limit) end.turn();
+      return told() == yes;
+    };
+    EXPECT_TRUE(tells_it(true)) << end.port->info().device;
+    ASSERT_TRUE(NetworkNamespace::ip("-6 route del default dev " + dev));
+    ASSERT_TRUE(NetworkNamespace::ip("address del " + text + "/64 dev " + dev));
+    EXPECT_TRUE(tells_it(false));
+    ASSERT_TRUE(NetworkNamespace::ip("address add " + text + "/64 dev " + dev + " nodad"));
+    ASSERT_TRUE(has_it_by_the_route());
+    EXPECT_TRUE(tells_it(true)) << end.port->info().device;
+    ASSERT_TRUE(NetworkNamespace::ip("-6 route del default dev " + dev));
+  }
+}
+
 // Programs have told it to others.
 TEST_F(UdpAddress, ThatOfTheHostStaysWhereAnotherRouteIsAllThatChanges) {
   ASSERT_TRUE(NetworkNamespace::ip("route add default dev stp0"));
