@@ -138,7 +138,7 @@ class FavoredPeer {
     was_empty_ = is_empty;
     if (!is_empty) failures_ = 0;
   }
-  // A call that sends by its socket has failed.
+  // A call on its socket has failed.
   void failed() {
     if (++failures_ >= kMostFailures) leave();
   }

@@ -57,10 +57,12 @@ bool KeptMessages::take_out(Time now) {
   for (;;) {
     // Its length, without its bytes.
     const auto size = ::recv(socket_.fd(), nullptr, 0, MSG_TRUNC | MSG_DONTWAIT);
-    if (size < 0 && socket_.is_of_earlier(errno, attempts, now)) continue;
+    const int error = size < 0 ? errno : 0;
+    if (error != 0 && socket_.is_of_earlier(error, attempts, now)) continue;
     if (size == static_cast<ssize_t>(sizes_.front())) break;
-    // It is not the one that it must be: this kernel does otherwise.
-    can_ = false;
+    // Reports come faster than they are read; or it is not the one that it must be: this kernel
+    // does otherwise.
+    if (!UdpSocket::may_be_reported(error)) can_ = false;
     forget();
     return false;
   }

@@ -239,7 +239,12 @@ int UdpReceiver::receive(const Source& from, Time now) {
     const int error = errno;
     if (error == EAGAIN) return 0;
     if (from.socket.is_of_earlier(error, attempts, now)) continue;
-    from.socket.count_failed(error, now);
+    // Receiving fails so only in place of an earlier datagram, however many reports there are: a
+    // connected socket is told of them also while it does not listen.
+    if (!UdpSocket::may_be_reported(error))
+      from.socket.count_failed(error, now);
+    else if (from.own != nullptr)
+      favored_.failed();
     return 0;
   }
 }

@@ -57,25 +57,6 @@ bool is_of_firewall(const sock_extended_err& report) {
          (code == ICMP6_DST_UNREACH_ADMIN || code == kPolicy || code == kRejects);
 }
 
-// The errors that the kernel makes of ICMP messages, and of nothing that is wrong with a call.
-bool may_be_reported(int error) {
-  switch (error) {
-    case ENETUNREACH:
-    case EHOSTUNREACH:
-    case ENOPROTOOPT:
-    case ECONNREFUSED:
-    case EMSGSIZE:
-    case EOPNOTSUPP:
-    case EHOSTDOWN:
-    case ENONET:
-    case EACCES:
-    case EPROTO:
-      return true;
-    default:
-      return false;
-  }
-}
-
 std::string explain_bind(int error, const InternetAddress& to) {
   const std::string text = "cannot use " + to_string(to) + ": " + std::strerror(error);
   if (error == EADDRINUSE)
@@ -737,6 +718,25 @@ void UdpSocket::mute(bool on, Time until) {
   muted_until_ = until;
   set_option(fd_, IPPROTO_IP, IP_RECVERR, on ? 0 : 1);
   if (family_ == AF_INET6) set_option(fd_, IPPROTO_IPV6, IPV6_RECVERR, on ? 0 : 1);
+}
+
+// The errors that the kernel makes of ICMP messages, and of nothing that is wrong with a call.
+bool UdpSocket::may_be_reported(int error) {
+  switch (error) {
+    case ENETUNREACH:
+    case EHOSTUNREACH:
+    case ENOPROTOOPT:
+    case ECONNREFUSED:
+    case EMSGSIZE:
+    case EOPNOTSUPP:
+    case EHOSTDOWN:
+    case ENONET:
+    case EACCES:
+    case EPROTO:
+      return true;
+    default:
+      return false;
+  }
 }
 
 bool UdpSocket::is_of_earlier(int error, Attempts& attempts, Time now) {

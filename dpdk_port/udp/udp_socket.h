@@ -168,6 +168,8 @@ class UdpSocket {
   // error is that of the call itself.
   // protocol: 13.8
   bool is_of_earlier(int error, Attempts& attempts, Time now);
+  // Whether `error` is one that reports have: then it may still be that of an earlier datagram.
+  static bool may_be_reported(int error);
   // Reports are heard again when their time has come. Once per turn.
   void hear_again(Time now) {
     if (muted_until_ != kNever && now >= muted_until_) mute(false, kNever);

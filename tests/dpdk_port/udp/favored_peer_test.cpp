@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -27,6 +28,7 @@
 
 #include "stp/wire/checksum.h"
 #include "tests/dpdk_port/network_namespace.h"
+#include "tests/dpdk_port/udp/forged_reports.h"
 #include "tests/dpdk_port/udp/udp_pair.h"
 
 namespace stp::port::favored_peer_test {
@@ -212,6 +214,32 @@ TEST(FavoredPeer, OthersAreHeardWithinAWhileHoweverLongATurnTakes) {
     pair.a.turn();
   }
   EXPECT_LE(turns_until_heard(pair, [&] { turn_for(30 * kMicrosecond); }), 5U);
+}
+
+// Its socket is connected, so the kernel tells it of them also while the link does not listen.
+// protocol: 13.8
+TEST(FavoredPeer, AFloodOfForgedReportsCostsItNothing) {
+  const ForgedReports forged;
+  if (!forged.may_be_sent()) GTEST_SKIP() << "only root may forge reports";
+  FavoredPair pair;
+  ASSERT_NO_FATAL_FAILURE(pair.favor());
+  const auto at = [](const LinkEnd& end) {
+    return InternetAddress::of(Ipv4{INADDR_LOOPBACK}, end.port->info().udp_port);
+  };
+  std::atomic<bool> ends = false;
+  std::atomic<unsigned> sent = 0;
+  std::thread host([&forged, &ends, &sent, own = at(pair.a), peer = at(pair.b)] {
+    while (!ends)
+      if (forged.send(peer, own, ICMP_PORT_UNREACH)) ++sent;
+  });
+  while (sent < 20'000) pair.a.turn();
+  pair.exchange(100);
+  ends = true;
+  host.join();
+  EXPECT_GE(counter(*pair.a.port, "udp_report_floods"), 1U);
+  EXPECT_EQ(counter(*pair.a.port, "udp_failed"), 0U) << pair.a.port->trouble();
+  EXPECT_EQ(counter(*pair.a.port, "udp_tx_refused"), 0U);
+  ASSERT_NO_FATAL_FAILURE(pair.expect_all_whole());
 }
 
 TEST(FavoredPeer, GivesWayToWhoGetsMore) {

@@ -2,9 +2,7 @@
 // Links of UDP sockets whose address or interface goes away and comes back.
 #include <gtest/gtest.h>
 #include <net/if.h>
-#include <netinet/ip.h>
 #include <netinet/ip_icmp.h>
-#include <netinet/udp.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -12,11 +10,10 @@
 #include <cerrno>
 #include <fstream>
 
-#include "stp/wire/big_endian.h"
-#include "stp/wire/checksum.h"
 #include "tests/dpdk_port/link_pair.h"
 #include "tests/dpdk_port/network_namespace.h"
 #include "tests/dpdk_port/shards_fixture.h"
+#include "tests/dpdk_port/udp/forged_reports.h"
 #include "tests/dpdk_port/udp/socket_of.h"
 
 // Whether the kernel refuses what a socket that shall hear nobody needs.
@@ -372,41 +369,6 @@ TEST_F(UdpAddress, TheAddressOfAllHostsOfANetworkIsNoLinks) {
   end.open("udp:10.9.2.1");
 }
 
-// As `about`, which it came from, would report of what was sent there: a datagram, or without ports
-// a packet of IP protocol 118.
-void forge_report(const InternetAddress& about, const InternetAddress& to, std::uint8_t code,
-                  std::uint16_t mtu = 0) {
-  constexpr std::uint8_t kUdp = IPPROTO_UDP, kStp = 118;
-  const int fd = ::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_ICMP);
-  ASSERT_GE(fd, 0);
-  struct {
-    icmphdr icmp;
-    iphdr ip;
-    udphdr udp;
-  } packet{};
-  packet.icmp.type = ICMP_DEST_UNREACH;
-  packet.icmp.code = code;
-  packet.icmp.un.frag.mtu = htons(mtu);
-  packet.ip.version = 4;
-  packet.ip.ihl = sizeof packet.ip / 4;
-  packet.ip.tot_len = htons(sizeof packet.ip + sizeof packet.udp);
-  packet.ip.protocol = to.port != 0 ? kUdp : kStp;
-  packet.ip.saddr = htonl(to.ipv4()->value);
-  packet.ip.daddr = htonl(about.ipv4()->value);
-  packet.udp.source = htons(to.port);
-  packet.udp.dest = htons(about.port);
-  wire::Checksum sum;
-  sum.add(std::as_bytes(std::span(&packet, 1)));
-  wire::store16(reinterpret_cast<std::byte*>(&packet.icmp.checksum), sum.wire_value());
-  sockaddr_storage name{};
-  const auto length = to_socket_address(to, AF_INET, name);
-  reinterpret_cast<sockaddr_in*>(&name)->sin_port = 0;
-  EXPECT_EQ(
-      ::sendto(fd, &packet, sizeof packet, 0, reinterpret_cast<const sockaddr*>(&name), length),
-      static_cast<ssize_t>(sizeof packet));
-  ::close(fd);
-}
-
 // To links over UDP, and over IP itself.
 class Reports : public UdpAddress, public ::testing::WithParamInterface<bool> {
  protected:
@@ -421,7 +383,7 @@ class Reports : public UdpAddress, public ::testing::WithParamInterface<bool> {
     const auto own = InternetAddress::of(*a_.port->info().address, a_.port->info().udp_port);
     const auto peer = InternetAddress::of(*parse_ipv4("10.9.1.1"), own.port);
     const auto reports = counter(*a_.port, "udp_reports");
-    forge_report(peer, own, static_cast<std::uint8_t>(code), mtu);
+    EXPECT_TRUE(ForgedReports().send(peer, own, static_cast<std::uint8_t>(code), mtu));
     const Time limit = now() + 30 * kSecond;
     while (counter(*a_.port, "udp_reports") == reports && now() < limit) a_.turn();
     return a_.port->trouble();
