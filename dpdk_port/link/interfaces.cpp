@@ -443,8 +443,7 @@ AddressWatch::AddressWatch(LinkConfig config) : config_(std::move(config)) {
 
 bool AddressWatch::look(Time now) {
   if (now < look_at_) return false;
-  // One at all addresses lacks nothing, so it asks only if something has changed.
-  if (is_at_all_addresses() && !news_.is_reported()) return false;
+  const bool asks_seldom = is_at_all_addresses() && !news_.is_reported();
   is_old_ |= news_.look([](int) { return true; }, now);
   auto found = asking_.take();
   if (found && !*found) is_old_ = true;  // it is asked again
@@ -452,10 +451,10 @@ bool AddressWatch::look(Time now) {
   const bool changed = found && *found && note(std::move(**found));
   if (is_old_ && !asking_.is_asked() && now >= ask_at_) {
     is_old_ = false;
-    ask_at_ = now + kInterval;
+    ask_at_ = now + (asks_seldom ? kSeldom : kInterval);
     asking_.begin();
   }
-  look_at_ = now + (asking_.is_asked() ? kAnswer : kInterval);
+  look_at_ = asking_.is_asked() ? now + kAnswer : asks_seldom ? ask_at_ : now + kInterval;
   return changed;
 }
 

@@ -489,8 +489,9 @@ class AddressWatch {
   // A link at all addresses of the host lacks none.
   explicit AddressWatch(LinkConfig config);
 
-  // Asks every kInterval, if something has changed at all. True: absence(), index(), own() or
-  // megabits() has changed.
+  // Asks every kInterval, if something has changed at all, or the kernel does not tell that: then
+  // one at all addresses, which lacks nothing, asks every kSeldom. True: absence(), index(), own()
+  // or megabits() has changed.
   bool look(Time now);
   // kGone, kDown or kNoCarrier, with the remedy. nullopt: all is there.
   [[nodiscard]] const std::optional<Absence>& absence() const { return absence_; }
@@ -507,6 +508,7 @@ class AddressWatch {
 
   // How often it asks, and looks whether there is an answer.
   static constexpr Time kInterval = 50 * kMillisecond, kAnswer = kMillisecond;
+  static constexpr Time kSeldom = kSecond;
 
  private:
   struct Found {

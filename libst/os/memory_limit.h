@@ -29,8 +29,9 @@ inline std::uint64_t least_limit(const std::string& mount, std::string group,
   for (;; group.erase(std::min(group.rfind('/'), group.size()))) {
     if (group == "/") group.clear();
     std::uint64_t limit = 0;
-    // "max" is none.
-    if (std::ifstream(mount + group + "/" + name) >> limit) least = std::min(least, limit);
+    // "max" is none, and with 0 no program runs, or it is slowed down only (memory.high).
+    if (std::ifstream(mount + group + "/" + name) >> limit && limit != 0)
+      least = std::min(least, limit);
     if (group.empty()) return least;
   }
 }

@@ -41,6 +41,13 @@ TEST_F(MemoryLimit, IsTheLeastOfTheGroupAndOfThoseAbove) {
   EXPECT_EQ(limit_of("0::/user.slice\n"), kNone) << "that of others";
 }
 
+// As an operator writes it to have all of a group's memory given back that can be.
+TEST_F(MemoryLimit, OfNothingIsNone) {
+  write("memory.high", "0");
+  write("memory.max", "67108864");
+  EXPECT_EQ(limit_of("0::/\n"), 67'108'864U);
+}
+
 // Its own folder is mounted in the place of the one above all.
 TEST_F(MemoryLimit, OfAContainerStandsWhereItsGroupsAreMounted) {
   write("memory.max", "67108864");

@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <fstream>
 
@@ -19,7 +20,17 @@
 // Whether the kernel refuses what a socket that shall hear nobody needs.
 static bool refuses_to_connect = false;
 
+// Whether it has no sockets that ask it about addresses and routes.
+static std::atomic<bool> refuses_netlink = false;
+
 // In the place of libc's, for this program.
+extern "C" int socket(int domain, int type, int protocol) noexcept {
+  if (domain != AF_NETLINK || !refuses_netlink)
+    return static_cast<int>(::syscall(SYS_socket, domain, type, protocol));
+  errno = EAFNOSUPPORT;
+  return -1;
+}
+
 extern "C" int connect(int fd, const sockaddr* name, socklen_t length) {
   if (!refuses_to_connect) return static_cast<int>(::syscall(SYS_connect, fd, name, length));
   errno = ENOMEM;
@@ -367,6 +378,25 @@ TEST_F(UdpAddress, TheAddressOfAllHostsOfANetworkIsNoLinks) {
   }
   LinkEnd end;
   end.open("udp:10.9.2.1");
+}
+
+// As in a container, or a unit, whose rules keep it from asking the kernel about routes.
+TEST_F(UdpAddress, ThatOfTheHostIsToldAsItIsNowWhereTheKernelReportsNoChange) {
+  ASSERT_TRUE(NetworkNamespace::ip("route add default dev stp0"));
+  refuses_netlink = true;
+  LinkEnd end;
+  end.open("udp:");
+  refuses_netlink = false;
+  ASSERT_TRUE(end.port);
+  ASSERT_EQ(end.port->info().address, parse_ipv4("10.9.0.1"));
+  ASSERT_TRUE(NetworkNamespace::ip("address add 10.9.7.1/24 dev stp0"));
+  ASSERT_TRUE(NetworkNamespace::ip("address del 10.9.0.1/24 dev stp0"));
+  refuses_netlink = true;
+  end.ahead = AddressWatch::kSeldom;
+  const Time limit = now() + 30 * kSecond;
+  while (end.port->info().address != parse_ipv4("10.9.7.1") && now() < limit) end.turn();
+  refuses_netlink = false;
+  EXPECT_EQ(end.port->info().address, parse_ipv4("10.9.7.1"));
 }
 
 // To links over UDP, and over IP itself.
