@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "tests/libfabric/rdm_fixture.h"
@@ -120,7 +119,10 @@ TEST(FiInfo, WhatNoProviderCouldGiveIsRefusedByName) {
     std::function<void(fi_info&)> change;
   };
   const auto no_value = [](auto& attribute) {
-    attribute = static_cast<std::remove_reference_t<decltype(attribute)>>(7);
+    // As C may write it, where C++ has no such value.
+    const int value = 7;
+    static_assert(sizeof attribute == sizeof value);
+    std::memcpy(&attribute, &value, sizeof value);
   };
   for (const auto& [name, change] :
        {Case{"domain_attr->threading", [&](fi_info& i) { no_value(i.domain_attr->threading); }},

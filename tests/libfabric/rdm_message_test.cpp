@@ -375,10 +375,11 @@ TEST_F(RdmMessage, ShortMessagesThatFindNoRoomLeaveTogether) {
   constexpr std::uint64_t kMany = 5'000;
   for (std::uint64_t i = 0; i < kMany; ++i) {
     const auto sent = pattern(length_of(i), static_cast<unsigned>(i));
-    if (i % 2 == 0)
+    if (i % 2 == 0) {
       ASSERT_EQ(fi_tinject(a_->ep.get(), sent.data(), sent.size(), to_b_, i), 0);
-    else
+    } else {
       ASSERT_EQ(fi_tsend(a_->ep.get(), sent.data(), sent.size(), nullptr, to_b_, i, nullptr), 0);
+    }
   }
   for (std::uint64_t i = 0; i < kMany; ++i) {
     const auto told = receive(got, 0, ~0ULL);

@@ -66,7 +66,9 @@ TEST(EarlyMessages, GoToReceivesInTheirOrder) {
       const auto expected = oldest(all, wanted);
       const auto* const found = early.find(wanted);
       ASSERT_EQ(found != nullptr, expected.has_value());
-      if (expected) ASSERT_EQ(found->head.data, *expected);
+      if (expected) {
+        ASSERT_EQ(found->head.data, *expected);
+      }
       if (any(4) == 0) continue;
       const auto got = early.take(wanted);
       ASSERT_EQ(got.has_value(), expected.has_value());

@@ -309,7 +309,9 @@ TEST_P(Cached, MemoryThatIsFreedAndAllocatedAgainIsSeen) {
         elsewhere.push_back(data);
       ASSERT_EQ(data, at) << length;
     });
-    if (!lent() || length == kOfHeap) EXPECT_TRUE(same) << length;
+    if (!lent() || length == kOfHeap) {
+      EXPECT_TRUE(same) << length;
+    }
     std::free(data);
     for (auto* const each : elsewhere) std::free(each);
   }

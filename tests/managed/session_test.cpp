@@ -728,10 +728,11 @@ class SmallRings : public TwoSessions {
   }
   void hear() {
     for (const auto& c : b.completions()) {
-      if (c.kind == Completion::Kind::kArrived)
+      if (c.kind == Completion::Kind::kArrived) {
         ASSERT_TRUE(b.session->on_arrived(c));
-      else if (c.kind == Completion::Kind::kRegionRequest)
+      } else if (c.kind == Completion::Kind::kRegionRequest) {
         wanted = c.request;
+      }
     }
   }
   // B takes its next message, which is the one of that number. Returns false if it has not come.

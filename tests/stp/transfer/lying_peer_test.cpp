@@ -234,7 +234,9 @@ TEST_F(LyingPeer, one_that_asks_to_read_and_takes_it_back_without_end_makes_noth
     say(rtr);
     Completion c{};
     while (sequencer.next_completion(c))
-      if (c.kind == Kind::kReadRequest) EXPECT_EQ(sequencer.serve_read(c.request, 7, {}, 1'000), 0);
+      if (c.kind == Kind::kReadRequest) {
+        EXPECT_EQ(sequencer.serve_read(c.request, 7, {}, 1'000), 0);
+      }
     say_end(i);
   }
   work();

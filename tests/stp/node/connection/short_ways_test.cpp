@@ -534,8 +534,9 @@ TEST_F(ShortWay, is_proven_for_the_request_whose_answer_has_come) {
     a.node.expire(now);
     while (const auto again = take(a)) {
       const auto said = parsed(*again).header;
-      if (said.op() == Op::kRequestStateResponse)
+      if (said.op() == Op::kRequestStateResponse) {
         EXPECT_EQ(said.d_id, sizes_for(10)) << "repeats name what the CA has told";
+      }
     }
   }
 }
@@ -546,8 +547,11 @@ TEST(RequestsOfSeveralLengths, are_none_that_came_before) {
   SeededRandom random(1);
   strangers.allocate();
   strangers.prepare(random);
-  Requester asker{
-      .mac = MacAddr::from_u64(1), .port = 5, .rc = {.i_key = 6, .i_max_stu = 10}, .padded = true};
+  Requester asker;
+  asker.mac = MacAddr::from_u64(1);
+  asker.port = 5;
+  asker.rc = {.i_key = 6, .i_max_stu = 10};
+  asker.padded = true;
   EXPECT_FALSE(strangers.asked_before(asker));
   asker.rc.i_max_stu = 9;
   EXPECT_FALSE(strangers.asked_before(asker));

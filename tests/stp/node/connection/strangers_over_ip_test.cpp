@@ -86,10 +86,11 @@ class StrangersOverIp : public Strangers {
       VcInfo info{};
       if (b.node.vc_info(id, info) != 0 || info.state != VcState::kOpen) continue;
       UserChannel user(b.stocked.at(info.cookie - 1)->data());
-      if (used_.insert(id).second)
+      if (used_.insert(id).second) {
         EXPECT_TRUE(user.send(control(Op::kNoOperation)));
-      else
+      } else {
         b.node.close(id, info.local_port % 2 == 0, now, words('c'));
+      }
       b.node.kick(id);
     }
   }

@@ -568,11 +568,15 @@ TEST_F(OpenBlocksTest, what_counted_as_lost_and_comes_by_itself_had_only_fallen_
       return open.shows_loss(in_parts);
     };
     for (std::uint32_t stu = 0; stu < 12; ++stu)
-      if (stu != 3) EXPECT_EQ(comes(stu), stu == 11) << stu;
+      if (stu != 3) {
+        EXPECT_EQ(comes(stu), stu == 11) << stu;
+      }
     if (repeated) OpenBlocks::repeated(in_parts, 70);
     EXPECT_FALSE(comes(3));
     for (std::uint32_t stu = 12; stu < 40; ++stu)
-      if (stu != 20) EXPECT_EQ(comes(stu), stu == (repeated ? 28U : 36U)) << stu;
+      if (stu != 20) {
+        EXPECT_EQ(comes(stu), stu == (repeated ? 28U : 36U)) << stu;
+      }
   }
 }
 
